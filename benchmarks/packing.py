@@ -1,6 +1,6 @@
 """Packs: how full they are, how long the plan takes, and what a token costs, beside other packers.
 
-    python benchmarks/packing.py [--runs 3] [--rows 200000] [--train] [--folder /dev/shm]
+    python benchmarks/packing.py [--runs 3] [--rows 20000] [--train] [--folder /dev/shm]
 
 Each way reads the same documents from a memory folder in a random order, packs them to `LENGTH` tokens in
 batches of 8 packs, and counts the tokens, in a process of its own; the runs take turns, and the best counts.
@@ -257,7 +257,7 @@ def plans(rows: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--rows", type=int, default=200_000)
+    parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--folder", type=Path, default=Path("/dev/shm"))
     parser.add_argument("--train", action="store_true", help="train a model instead")
     parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)

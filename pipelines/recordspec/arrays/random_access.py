@@ -62,10 +62,11 @@ class Rows:
     the offset of each record. For files without an index, it is computed from the record lengths when they
     are opened.
 
-    Files are mapped into memory. May be used from several threads, in forked processes, and pickled.
+    Files are mapped into memory; of objects in a store, the ranges that are wanted are read. May be used from
+    several threads and pickled, and local files in forked processes.
 
     Raises:
-        StoreError: there is no file, or a file is in an object store, or was written with another schema.
+        StoreError: there is no file, an object has no index, or a file was written with another schema.
         RecordError: a file is compressed, or has an invalid record length.
 
     Attributes:
@@ -761,7 +762,7 @@ def open(files: Files, schema: Schema | AnyPath | None = None, *, split: Split =
     """Opens files for random access to their rows by number, without TensorFlow.
 
     Args:
-        files: a path, a folder of shards, a pattern, or several of these; uncompressed, on this machine.
+        files: a path, a URL, a folder of shards, a pattern, or several of these; uncompressed.
         schema: the schema of the rows, or its path; by default the schema beside the files.
         split: the split whose rows are opened; by default all rows.
 
