@@ -703,7 +703,8 @@ def test_a_url_without_the_package_of_stores_is_told(place, dataset, empty, monk
     assert said(place, dataset, URL) == f"expected obstore for data in object stores, got {got} ({hint})"
 
 
-def test_rows_by_number_come_from_stores_too(dataset, empty, stores, refused):
+def test_rows_by_number_come_from_stores_too(dataset, empty, stores, refused, tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
     for path in dataset.iterdir():
         remote.put_file(locations.location(URL) / path.name, path, overwrite=True)
     for call in (rs.open, lambda url: rs.iterate(url, batch=1)):

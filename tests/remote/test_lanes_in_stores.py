@@ -17,6 +17,12 @@ SCHEMA = "schema: s\nfeatures: {id: int64, blob: string}"
 ROWS, SHUFFLE = 1500, {"lanes": 4, "window": "256KiB", "seed": 5}
 
 
+@pytest.fixture(autouse=True)
+def _default_folder(tmp_path, monkeypatch):
+    """The default folder of kept pieces is the test's own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
 @pytest.fixture(params=["gs", "s3"])
 def server(request, servers):
     return servers(request.param)
