@@ -406,7 +406,8 @@ def read_part(path: RemotePath, start: int, stop: int, e_tag: str | None) -> tup
     FileNotFoundError, or StoreError, also if the object no longer has the tag.
     """
     options: dict[str, Any] = {"range": (start, stop)}
-    if e_tag is not None:
+    # a web server may have no tag, or a weak one, which no `If-Match` matches (RFC 9110, 13.1.1)
+    if e_tag is not None and e_tag != "None" and not e_tag.startswith("W/"):
         options["if_match"] = e_tag
     for _ in range(_ATTEMPTS):
         with _store_errors("read", path):
