@@ -89,9 +89,8 @@ def iterate(
         hint = "give its files to `open`"
         raise SpecError(Problem(path=("split",), expected="none of opened rows", got=f"`{split}`", hint=hint))
     chosen = _shuffle_of(shuffle, seed)
-    rows = (files if isinstance(files, Rows) else Rows(files, schema, split=split))._ordered(
-        Read(shuffle=chosen)
-    )
+    opened = files if isinstance(files, Rows) else Rows(files, schema, split=split)
+    rows = opened._ordered(Read(shuffle=chosen))
     share = _share(rows._epoch_rows, Batch(size=size, drop_remainder=drop_remainder), worker, workers, chosen)
     reader = BatchReader(rows=rows, share=share, seed=None if chosen is None else chosen.seed)
     batches = (decoded for group in reader.groups(epoch, start) for (decoded,) in reader.decoded(*group))
