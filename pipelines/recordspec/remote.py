@@ -401,7 +401,7 @@ def read_range(path: RemotePath, start: int, stop: int) -> bytes:
         return bytes(_obstore().get_range(_store(path.root), path.key, start=start, end=stop))
 
 
-def read_part(path: RemotePath, start: int, stop: int, e_tag: str | None) -> tuple[bytes, ObjectStat]:
+def read_part(path: RemotePath, start: int, stop: int, e_tag: str | None) -> tuple[memoryview, ObjectStat]:
     """The bytes of an object from `start` to `stop`, and its metadata, in one request. Raises
     FileNotFoundError, or StoreError, also if the object no longer has the tag.
     """
@@ -413,7 +413,7 @@ def read_part(path: RemotePath, start: int, stop: int, e_tag: str | None) -> tup
         with _store_errors("read", path):
             try:
                 answer = _obstore().get(_store(path.root), path.key, options=options)
-                data = bytes(answer.bytes())
+                data = memoryview(answer.bytes())
             except _obstore().exceptions.PreconditionError:
                 got, hint = "was replaced while it was read", "open it again"
                 raise StoreError(State(where=str(path), got=got, hint=hint)) from None

@@ -47,6 +47,10 @@ def test_every_row_comes_once_and_any_position_alone(files, lanes, window, key):
             of_files = np.searchsorted(ends, some, "right")
             breaks = (np.diff(some) != 1) | (np.diff(of_files) != 0)
             assert breaks.sum() == len(np.unique(of_files)) - 1
+        # what a lane reads of a file without a gap
+        of_files = np.searchsorted(ends, own, "right")
+        wanted = {file: own[of_files == file].max() + 1 for file in np.unique(of_files).tolist()}
+        assert order.stops_of(own).tolist() == [wanted[file] for file in of_files.tolist()]
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30, 60])

@@ -110,7 +110,7 @@ def test_rows_are_read_by_ranges_with_any_tag(web, handler, tmp_path, tag):
     rs.write(({"n": n, "blob": bytes(6000)} for n in range(100)), schema, tmp_path / "rows")
     rows = rs.open(f"{web}/rows")
     assert [rows[place]["n"] for place in (0, 99, 50)] == [0, 99, 50]
-    assert rows._files.requests == 3
+    assert rows._files.counters.requests == 3
 
 
 def test_a_table_is_read_by_ranges(web, handler, tmp_path):

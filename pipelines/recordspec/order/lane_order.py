@@ -35,9 +35,9 @@ class LaneOrder:
     def __init__(self, rows: Ints, lanes: int, window: int, key: int) -> None:
         self._lanes, self._window, self._key = lanes, window, key
         self._count = int(rows.sum())
-        files = permuted(np.arange(len(rows)), len(rows), mixed(key, 0))
-        self._ends = np.cumsum(rows[files])
-        self._shift = offsets(rows)[:-1][files] - (self._ends - rows[files])
+        self._files = files = permuted(np.arange(len(rows)), len(rows), mixed(key, 0))
+        self._ends, self._first = np.cumsum(rows[files]), offsets(rows)
+        self._shift = self._first[:-1][files] - (self._ends - rows[files])
 
     def rows_at(self, positions: Ints) -> Ints:
         numbers, lanes = np.divmod(positions, self._lanes)
@@ -52,6 +52,18 @@ class LaneOrder:
         places += windows * self._window + lanes * least + np.minimum(lanes, more)
         rows: Ints = places + self._shift[np.searchsorted(self._ends, places, "right")]
         return rows
+
+    def stops_of(self, rows: Ints) -> Ints:
+        """The row after the last one that the lane of each row has in its file, int64 `[n]`."""
+        file = np.searchsorted(self._first, rows, "right") - 1
+        turn = np.argsort(self._files)[file]  # where the file is among the files of the epoch
+        places = rows - self._shift[turn]
+        least, more = divmod(self._count, self._lanes)
+        long = places < more * (least + 1)  # in a lane with one row more
+        size, begin = np.where(long, least + 1, max(1, least)), np.where(long, 0, more * (least + 1))
+        ends = begin + ((places - begin) // size + 1) * size
+        stops: Ints = rows + np.minimum(ends, self._ends[turn]) - places
+        return stops
 
     def _permuted(self, windows: Ints, within: Ints, bounds: Ints) -> Ints:
         """The places within windows, permuted."""

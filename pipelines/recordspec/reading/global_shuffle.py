@@ -136,7 +136,8 @@ class GlobalShuffle:
         order, windows = self._order(epoch, int(positions[0]))
         if not self._rows._is_local and first + self._together < self._share.steps:
             stop = min(first + 2 * self._together, self._share.steps)
-            self._rows._expect(order.rows_at(self._share.positions(first + self._together, stop)))
+            positions_next = self._share.positions(first + self._together, stop)
+            self._rows._expect(order.rows_at(positions_next), order)
         return self._fetcher.fetch(order.rows_at(positions), windows)
 
     def rows_at(self, epoch: int, positions: Ints) -> Ints:

@@ -21,7 +21,7 @@ from pathlib import Path
 from recordspec.errors import system_errors
 from recordspec.locations import local
 from recordspec.schema.options import parse_bytes
-from recordspec.store.staging import default_folder
+from recordspec.store.staging import DISK_FULL, default_folder
 
 # Bytes of a piece: what a window of a lane has, and what a store sends in about the time of its answer.
 PIECE = 256 << 10
@@ -48,44 +48,58 @@ class KeptPieces:
         self._opened: dict[str, tuple[int, int]] = {}
         self._full = self._counted = False
 
-    def get(self, name: str, piece: int) -> bytes | None:
-        """A piece of an object; None if it is not kept."""
+    def there(self, name: str, first: int, stop: int) -> list[bool]:
+        """Whether each of adjacent pieces of an object is kept."""
         opened = self._opened.get(name)
         if opened is None:
             if not (self.folder / f"{name}{_DATA}").exists():
-                return None
+                return [False] * (stop - first)
             with self._locked():
                 opened = self._open(name)
-        data, there = opened
-        return os.pread(data, PIECE, piece * PIECE) if os.pread(there, 1, piece) == _KEPT else None
+        flags = os.pread(opened[1], stop - first, first)
+        return [flags[place : place + 1] == _KEPT for place in range(stop - first)]
 
-    def put(self, name: str, piece: int, size: int, data: bytes) -> None:
-        """Keeps a piece of an object of this size, if there is room."""
+    def read(self, name: str, start: int, view: memoryview) -> None:
+        """Reads the bytes of pieces of an object that are kept, from a place on."""
+        with system_errors("read", self.folder):
+            os.preadv(self._opened[name][0], [view], start)
+
+    def put(self, name: str, piece: int, size: int, data: memoryview) -> None:
+        """Keeps adjacent pieces of an object of this size, from a piece on, as far as there is room."""
         if self._full:
             return
         with system_errors("write", self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._put(name, piece, size, data)
+            try:
+                self._put(name, piece, size, data)
+            except OSError as error:
+                if error.errno not in DISK_FULL:
+                    raise
+                self._full = True
 
-    def _put(self, name: str, piece: int, size: int, data: bytes) -> None:
+    def _put(self, name: str, piece: int, size: int, data: memoryview) -> None:
         with self._locked() as lock:
             file, there = self._open(name)
-            if os.pread(there, 1, piece) == _KEPT:  # it may be damaged
-                os.pwrite(file, data, piece * PIECE)
-                return
-            used = self._used(lock) + len(data)
-            for path in self._unused() if used > self.size else ():
+            count = -(-len(data) // PIECE)
+            # a piece that is kept may be damaged
+            kept = os.pread(there, count, piece).count(_KEPT)
+            used = self._used(lock)
+            more = max(0, len(data) - kept * PIECE)
+            for path in self._unused() if used + more > self.size else ():
                 used -= self._delete(path)
-                if used <= self.size:
+                if used + more <= self.size:
                     break
-            if used > self.size:
+            if used + more > self.size:
                 self._full = True
+                count = max(0, self.size - used) // PIECE if not kept else 0
+                data = data[: count * PIECE]
+            if not data:
                 return
             if os.fstat(file).st_size < size:
                 os.truncate(file, size)
             os.pwrite(file, data, piece * PIECE)
-            os.pwrite(there, _KEPT, piece)
-            os.pwrite(lock, b"%020d" % used, 0)
+            os.pwrite(there, _KEPT * count, piece)
+            os.pwrite(lock, b"%020d" % (used + min(more, len(data))), 0)
 
     @contextmanager
     def _locked(self) -> Iterator[int]:

@@ -142,8 +142,12 @@ class MappedFiles:
             found.append((np.frombuffer(view or b"", np.uint8), starts, starts + np.diff(places)[own]))
         return found
 
-    def expect(self, numbers: Ints) -> None:
-        """Prepares for records that will be wanted next."""
+    def expect(self, numbers: Ints, stops: Ints | None = None) -> None:
+        """Prepares for records that will be wanted next.
+
+        Args:
+            stops: for each of them, the record before which the next ones of its file are wanted later.
+        """
 
     def _located(self, library: Any, numbers: Ints) -> tuple[Ints, Ints]:
         """The addresses of the frames of records, and the offsets of their data, one after another."""

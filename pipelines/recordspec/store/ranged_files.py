@@ -11,10 +11,12 @@ from __future__ import annotations
 import mmap
 import os
 import threading
-from collections import OrderedDict
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import groupby
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -26,7 +28,7 @@ from recordspec.store.kept_pieces import PIECE, KeptPieces
 from recordspec.store.mapped_files import MappedFiles
 from recordspec.store.staging import FAILURES
 from recordspec.wire import native
-from recordspec.wire.arrays import Bytes, Ints
+from recordspec.wire.arrays import Bytes, Ints, offsets
 from recordspec.wire.framing import FRAME_BYTES
 
 if TYPE_CHECKING:
@@ -40,8 +42,10 @@ _MEMORY = 256 << 20
 # Linux' flag for memory that is not counted before it is used, which Python 3.10 does not name.
 _NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if os.uname().sysname == "Linux" else 0)
 
-# A piece is the number of its file times this, and its number in the file.
-_OF_FILE = 1 << 32
+# The most pieces that are read in advance after a piece that is wanted.
+_AHEAD = 3
+# Where a piece is.
+_ABSENT, _COMING, _THERE = range(3)
 
 _T = TypeVar("_T")
 
@@ -60,6 +64,23 @@ def _pool(process: int) -> ThreadPool:
     return ThreadPool("recordspec-ranges", _REQUESTS)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Counters:
+    """What was read so far.
+
+    Attributes:
+        requests: the number of requests.
+        bytes_read: the bytes of their answers.
+        bytes_kept: the bytes that were read from the disk instead.
+        waited: the seconds in which threads waited for pieces, all threads together.
+    """
+
+    requests: int = 0
+    bytes_read: int = 0
+    bytes_kept: int = 0
+    waited: float = 0.0
+
+
 class RangedFiles(MappedFiles):
     """Objects whose records are read by ranges. Records and errors are those of `MappedFiles`.
 
@@ -69,8 +90,7 @@ class RangedFiles(MappedFiles):
 
     Attributes:
         kept: keeps pieces on the disk; None to keep none.
-        requests, bytes_read, bytes_kept: the number of requests so far, the bytes of their answers, and the
-            bytes that were read from the disk instead.
+        counters: what was read so far.
     """
 
     stays = False
@@ -87,11 +107,15 @@ class RangedFiles(MappedFiles):
         self._areas: list[mmap.mmap | None] = [None] * len(paths)
         self._objects = paths
         self._tags: list[str | None] = [None] * len(paths)
-        self._pieces: OrderedDict[int, Future[None]] = OrderedDict()
-        self._pins: dict[int, int] = {}
-        self._expected: set[int] = set()
+        # pieces are numbered across all files; pages of these arrays take no memory before they are used
+        self._first_piece = offsets(-(-self._sizes // PIECE))
+        count = int(self._first_piece[-1])
+        self._state, self._expected = np.zeros(count, np.uint8), np.zeros(count, bool)
+        self._pins, self._used = np.zeros(count, np.int32), np.zeros(count, np.int64)
+        self._coming: dict[int, Future[None]] = {}
+        self._held = self._awaited = self._time = 0
         self._changing, self._process = threading.RLock(), os.getpid()
-        self.requests = self.bytes_read = self.bytes_kept = 0
+        self.counters = Counters()
 
     def records(self, numbers: Ints) -> tuple[Bytes, Ints]:
         with self._holding(numbers):
@@ -113,21 +137,24 @@ class RangedFiles(MappedFiles):
                 if error.number in again:
                     raise
                 again.add(error.number)
-                for piece in self._pieces_of(np.array([error.number], np.int64)):
-                    file, number = divmod(piece, _OF_FILE)
+                for piece in self._pieces_of(np.array([error.number], np.int64)).tolist():
+                    file, number = self._in_file(piece)
                     self._read(file, number, number + 1, again=True)
 
     def _wrong(self, number: int) -> RecordError:
         return _WrongRecordError(super()._wrong(number).problems, number)
 
-    def expect(self, numbers: Ints) -> None:
-        """Begins to read the pieces of records that will be wanted next."""
+    def expect(self, numbers: Ints, stops: Ints | None = None) -> None:
         self._check_process()
         pieces = self._pieces_of(numbers)
+        if stops is not None:
+            pieces = self._with_next(pieces, numbers, stops)
         with self._changing:
-            if len(self._expected) * PIECE > _MEMORY:  # an epoch that was not read to its end
-                self._expected.clear()
-            self._expected.update(piece for piece in pieces if piece not in self._pieces)
+            if self._awaited * PIECE > _MEMORY:  # an epoch that was not read to its end
+                self._expected[:] = False
+                self._awaited = 0
+            self._awaited += len(pieces) - int(self._expected[pieces].sum())
+            self._expected[pieces] = True
             self._begin(pieces)
 
     @contextmanager
@@ -136,24 +163,24 @@ class RangedFiles(MappedFiles):
         self._check_process()
         pieces = self._pieces_of(numbers)
         with self._changing:
-            for piece in pieces:
-                self._pins[piece] = self._pins.get(piece, 0) + 1
-            self._expected.difference_update(pieces)
+            self._pins[pieces] += 1
+            self._awaited -= int(self._expected[pieces].sum())
+            self._expected[pieces] = False
             waiting = self._begin(pieces)
         try:
             try:
+                begin = time.perf_counter()
                 for future in waiting:
                     future.result()
+                if waiting:
+                    self._count(waited=time.perf_counter() - begin)
             except StoreError as error:
                 FAILURES.append(error)  # TensorFlow's error has only its text
                 raise
             yield
         finally:
             with self._changing:
-                for piece in pieces:
-                    self._pins[piece] -= 1
-                    if not self._pins[piece]:
-                        del self._pins[piece]
+                self._pins[pieces] -= 1
                 self._shrink()
 
     def _check_process(self) -> None:
@@ -163,18 +190,42 @@ class RangedFiles(MappedFiles):
             hint = 'open it in the process, or start workers with `multiprocessing_context="spawn"`'
             raise StoreError(State(where=str(self.paths[0].parent), got=got, hint=hint))
 
-    def _pieces_of(self, numbers: Ints) -> list[int]:
-        """The pieces in which records lie, in order: `_OF_FILE` times the number of the file, and the number
-        of the piece in it.
-        """
+    def _pieces_of(self, numbers: Ints) -> Ints:
+        """The pieces in which records lie, in order, int64 `[p]`."""
         files = np.searchsorted(self.first, numbers, "right") - 1
         starts, stops = self._frames(numbers, files)
         first, last = starts // PIECE, (stops - 1) // PIECE
         # a record lies in one piece, or in a few
-        most = int((last - first).max(initial=0)) + 1
-        found = [(files * _OF_FILE + first + more)[first + more <= last] for more in range(most)]
-        pieces: list[int] = np.unique(np.concatenate(found)).tolist()
+        most, before = int((last - first).max(initial=0)) + 1, self._first_piece[files]
+        found = [(before + first + more)[first + more <= last] for more in range(most)]
+        pieces: Ints = np.unique(np.concatenate(found))
         return pieces
+
+    def _with_next(self, pieces: Ints, numbers: Ints, stops: Ints) -> Ints:
+        """The pieces, and after those that are not there, some that will be wanted later: a request of 1 MiB
+        takes little more time than a request of 256 KiB. The first request of a range is for one piece, so
+        that the first batch does not wait.
+        """
+        room = min(_AHEAD, (_MEMORY // PIECE * 3 // 4 - self._awaited) // max(1, len(pieces)))
+        absent = pieces[self._state[pieces] == _ABSENT]
+        absent = absent[(absent > 0) & (self._state[absent - 1] != _ABSENT)]
+        if room < 1 or not len(absent):
+            return pieces
+        last = self._last_pieces(numbers)
+        own = np.isin(last, absent)
+        last, ends = last[own], self._last_pieces(stops[own] - 1)
+        following = [(last + more)[last + more <= ends] for more in range(1, room + 1)]
+        return np.unique(np.concatenate([pieces, *following]))
+
+    def _last_pieces(self, numbers: Ints) -> Ints:
+        """The piece in which each record ends."""
+        files = np.searchsorted(self.first, numbers, "right") - 1
+        return self._first_piece[files] + (self._frames(numbers, files)[1] - 1) // PIECE
+
+    def _in_file(self, piece: int) -> tuple[int, int]:
+        """The file of a piece, and its number in the file."""
+        file = int(np.searchsorted(self._first_piece, piece, "right")) - 1
+        return file, piece - int(self._first_piece[file])
 
     def _frames(self, numbers: Ints, files: Ints) -> tuple[Ints, Ints]:
         """Where the frames of records begin and end in their files."""
@@ -189,59 +240,65 @@ class RangedFiles(MappedFiles):
             starts[own], stops[own] = (self._indices[file].offsets(records + more) for more in (0, 1))
         return starts, stops
 
-    def _begin(self, pieces: Sequence[int]) -> set[Future[None]]:
+    def _begin(self, pieces: Ints) -> set[Future[None]]:
         """Begins to read the pieces that are not there. Returns what the others wait for."""
-        runs, waiting = list[list[int]](), set[Future[None]]()
-        for piece in pieces:
-            future = self._pieces.get(piece)
-            if future is not None and not (future.done() and future.failed):
-                self._pieces.move_to_end(piece)
-                if not future.done():
-                    waiting.add(future)
-                continue
-            if runs and runs[-1][-1] == piece - 1 and len(runs[-1]) < _TOGETHER:
-                runs[-1].append(piece)
-            else:
-                runs.append([piece])
-        for run in runs:
-            file, first = divmod(run[0], _OF_FILE)
-            self._map(file)
-            future = _pool(self._process).submit(self._read, file, first, first + len(run))
-            self._pieces.update(dict.fromkeys(run, future))
-            waiting.add(future)
+        states = self._state[pieces]
+        self._time += 1
+        self._used[pieces] = self._time
+        waiting = {self._coming[piece] for piece in pieces[states == _COMING].tolist()}
+        absent = pieces[states == _ABSENT]
+        files = np.searchsorted(self._first_piece, absent, "right") - 1
+        cuts = np.flatnonzero((np.diff(absent) != 1) | (np.diff(files) != 0)) + 1
+        for run in np.split(absent, cuts):
+            for some in (run[first : first + _TOGETHER] for first in range(0, len(run), _TOGETHER)):
+                self._map(self._in_file(int(some[0]))[0])
+                future = _pool(self._process).submit(self._fetch, int(some[0]), len(some))
+                self._coming.update(dict.fromkeys(some.tolist(), future))
+                waiting.add(future)
+        self._state[absent] = _COMING
+        self._held += len(absent)
         return waiting
+
+    def _fetch(self, piece: int, count: int) -> None:
+        """Reads adjacent pieces of a file."""
+        file, first = self._in_file(piece)
+        state = _ABSENT
+        try:
+            self._read(file, first, first + count)
+            state = _THERE
+        finally:
+            with self._changing:
+                self._state[piece : piece + count] = state
+                if state == _ABSENT:
+                    self._held -= count
+                for one in range(piece, piece + count):
+                    del self._coming[one]
 
     def _read(self, file: int, first: int, stop: int, *, again: bool = False) -> None:
         """Reads adjacent pieces, from the disk or from the store."""
         area = self._areas[file]
         kept = self.kept if self._names[file] else None
         assert area is not None
-        size = int(self._sizes[file])
-        missing = list(range(first, stop))
+        size, name = int(self._sizes[file]), self._names[file]
+        there = [False] * (stop - first)
         if kept is not None and not again:
-            for piece in missing[:]:
-                if (data := kept.get(self._names[file], piece)) is not None:
-                    area[piece * PIECE : piece * PIECE + len(data)] = data
-                    self.bytes_kept += len(data)
-                    missing.remove(piece)
-        while missing:
-            run = next(
-                n for n in range(1, len(missing) + 1) if n == len(missing) or missing[n] != missing[n - 1] + 1
-            )
-            start, end = missing[0] * PIECE, min((missing[run - 1] + 1) * PIECE, size)
-            data = self._read_range(file, start, end)
-            area[start:end] = data
+            there = kept.there(name, first, stop)
+        for is_kept, run in groupby(range(first, stop), lambda piece: there[piece - first]):
+            pieces = list(run)
+            start, end = pieces[0] * PIECE, min((pieces[-1] + 1) * PIECE, size)
+            if kept is not None and is_kept:
+                kept.read(name, start, memoryview(area)[start:end])
+                self._count(bytes_kept=end - start)
+                continue
+            area[start:end] = data = self._read_range(file, start, end)
             if kept is not None:
-                for piece in missing[:run]:
-                    at = piece * PIECE - start
-                    kept.put(self._names[file], piece, size, data[at : at + PIECE])
-            del missing[:run]
+                kept.put(name, pieces[0], size, data)
 
-    def _read_range(self, file: int, start: int, end: int) -> bytes:
+    def _read_range(self, file: int, start: int, end: int) -> memoryview:
         path, size = self._objects[file], int(self._sizes[file])
         with system_errors("read", path):
             data, status = read_part(path, start, end, self._tags[file])
-        self.requests, self.bytes_read = self.requests + 1, self.bytes_read + len(data)
+        self._count(requests=1, bytes_read=len(data))
         if status.st_size != size:
             expected, got = f"{size:,} bytes", f"{status.st_size:,}"
             raise StoreError(Problem(where=str(path), expected=expected, got=got))
@@ -252,22 +309,33 @@ class RangedFiles(MappedFiles):
         self._tags[file] = status.e_tag
         return data
 
+    def _count(self, **more: float) -> None:
+        with self._changing:
+            counted = {name: getattr(self.counters, name) + number for name, number in more.items()}
+            self.counters = replace(self.counters, **counted)
+
+    @property
+    def sizes(self) -> list[int]:
+        """The bytes of each object."""
+        sizes: list[int] = self._sizes.tolist()
+        return sizes
+
     def _shrink(self) -> None:
         """Drops pieces beyond the limit of memory, the least recently used first."""
-        spare = len(self._pieces) - _MEMORY // PIECE
-        if spare <= 0:
+        most = _MEMORY // PIECE
+        if self._held <= most + most // 8:  # so that pieces are seldom looked through
             return
-        for piece in list(self._pieces):
-            if piece in self._pins or piece in self._expected or not self._pieces[piece].done():
-                continue
-            file, number = divmod(piece, _OF_FILE)
-            if (area := self._areas[file]) is not None:
-                start = number * PIECE
-                area.madvise(mmap.MADV_DONTNEED, start, min(PIECE, len(area) - start))
-            del self._pieces[piece]
-            spare -= 1
-            if spare <= 0:
-                return
+        unused = np.flatnonzero((self._state == _THERE) & (self._pins == 0) & ~self._expected)
+        spare = min(self._held - most, len(unused))
+        if spare < len(unused):
+            unused = unused[np.argpartition(self._used[unused], spare)[:spare]]
+        for piece in unused.tolist():
+            file, number = self._in_file(piece)
+            area, start = self._areas[file], number * PIECE
+            assert area is not None
+            area.madvise(mmap.MADV_DONTNEED, start, min(PIECE, len(area) - start))
+        self._state[unused] = _ABSENT
+        self._held -= len(unused)
 
     def _map(self, file: int) -> memoryview:
         with self._changing:

@@ -47,7 +47,7 @@ log = logging.getLogger("recordspec")
 # Seconds between two checks for room, and the time in seconds after which waiting fails.
 _PAUSE, _PATIENCE = 0.05, 600.0
 # The errors of a full disk or quota.
-_FULL = (errno.ENOSPC, errno.EDQUOT)
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 # Bytes that file systems allocate at a time.
 _BLOCK = 4096
 # Bytes that are hashed at a time.
@@ -385,7 +385,7 @@ class StagingFolder:
         try:
             return Lease(path, self._download(wanted, path, handle, stopped))
         except OSError as error:
-            if error.errno not in _FULL:
+            if error.errno not in DISK_FULL:
                 raise
             if not self._free(wanted.bytes):
                 raise self._full(wanted, error) from error
