@@ -37,7 +37,7 @@ def pipelines(request, tmp_path_factory) -> dict[str, rs.Pipeline]:
 
 
 def ids(batches) -> list[list[int]]:
-    return [batch["id"].tolist() for batch in batches]
+    return [np.asarray(batch["id"]).tolist() for batch in batches]
 
 
 MIXES = [
@@ -97,6 +97,78 @@ def test_any_workers_and_any_chain_of_resumptions_have_the_same_global_batches(
             got.append(batch.tolist())
         at += count
     assert got == wanted
+
+
+@pytest.mark.parametrize(
+    "mixed",
+    [
+        {"weights": {"books": 3, "wiki": 1, "web": 0.5}, "end": "all"},
+        {"weights": {"books": 5, "wiki": 4, "web": 1}, "end": "never", "steps": 8},
+        {"temperature": 2},
+    ],
+)
+def test_lanes_are_mixed_each_by_itself(pipelines, mixed):
+    read = {"batch": 10, "shuffle": {"lanes": 20, "window": 2}}
+    mixture = rs.mix(pipelines, seed=4, read=read, **mixed)
+    whole, plan = ids(mixture.iterate("train", repeat=2)), mixture.plan("train")
+    steps = mixture.steps("train")
+    assert plan.epoch_rows % 20 == 0
+    assert len(whole) == 2 * steps
+    rows = [row for batch in whole for row in batch]
+    counts = np.bincount([row // 1000 for row in rows], minlength=3)
+    assert counts.tolist() == plan.counts(2)
+    shares = np.array(plan.stages[0].weights) / sum(plan.stages[0].weights)
+    assert (np.abs(counts - len(rows) * shares) <= 2 * 20).all()
+    lanes = np.array(rows).reshape(-1, 20).T
+    for lane in lanes:
+        assert (np.abs(np.bincount(lane // 1000, minlength=3) - len(lane) * shares) <= 2).all()
+        for dataset, size in enumerate(SIZES.values()):
+            own = [row for row in lane if row // 1000 == dataset]
+            held = len(set(own)) if len(own) >= size // 20 + 1 else 0
+            if held:  # a pass of a lane has each of its rows once
+                assert len(set(own[: size // 20])) == size // 20
+    if mixed.get("end") == "all":
+        assert len({row for batch in whole[:steps] for row in batch}) == sum(SIZES.values())
+    if "temperature" in mixed:
+        first = [row for batch in whole[:steps] for row in batch]
+        assert len(set(first)) == len(first)
+    for workers in (2, 5, 10):
+        parts = [ids(mixture.iterate("train", worker=one, workers=workers)) for one in range(workers)]
+        for step, batch in enumerate(whole[:steps]):
+            assert [part[step] for part in parts] == [batch[one::workers] for one in range(workers)]
+    assert ids(mixture.iterate("train", start=(1, 2))) == whole[steps + 2 :]
+    assert [row["dataset"] for row in mixture.which(1, 2)] == [
+        list(SIZES)[row // 1000] for row in whole[steps + 2]
+    ]
+
+
+@pytest.mark.tensorflow
+def test_tensorflow_has_the_same_batches_of_lanes(pipelines):
+    read = {"batch": 10, "shuffle": {"lanes": 20, "window": 2}}
+    mixture = rs.mix(pipelines, {"books": 3, "wiki": 1, "web": 0.5}, seed=4, end="all", read=read)
+    assert ids(mixture.dataset("train")) == ids(mixture.iterate("train"))
+    assert ids(mixture.dataset("train", start=(1, 3))) == ids(mixture.iterate("train", start=(1, 3)))
+
+
+def test_what_lanes_do_not_mix(pipelines):
+    read = {"batch": 10, "shuffle": {"lanes": 20}}
+    for options, message in (
+        ({"repetitions": {"web": 2}}, r"^mix.repetitions: expected none with `shuffle.lanes`, got some"),
+        ({"end": "without_replacement"}, r"^mix.end: expected another value with `shuffle.lanes`"),
+        ({"batch": "one"}, r"^mix.batch: expected another value with `shuffle.lanes`, got `one`"),
+        ({"read": {**read, "pack": 8}}, r"^read.shuffle: expected `global: true` in a mixture of packs"),
+        (
+            {"end": "never", "steps": 3},
+            r"^mix.steps: expected a multiple of 2, so that 20 lanes have equally many rows, got 3$",
+        ),
+        ({"read": {"batch": 10, "shuffle": {"lanes": 24}}}, r"^mix.web: expected at least 24 rows, one for"),
+        (
+            {"read": {"batch": 10, "shuffle": {"lanes": 20, "seed": 1}}},
+            r"^read.shuffle: expected `global` or `lanes`, as `seed` is given, got",
+        ),
+    ):
+        with pytest.raises(rs.SpecError, match=message):
+            rs.mix(pipelines, seed=1, **{"read": read, **options}).steps("train")
 
 
 def datasets_of(batch: list[int]) -> list[int]:
@@ -341,7 +413,7 @@ REFUSED = {
     ),
     "global: true": (
         "buffer: 10",
-        "7:28: read.shuffle: expected `global: true` in a mixture, got a buffer "
+        "7:28: read.shuffle: expected `global: true` or `lanes` in a mixture, got a buffer "
         "(write `shuffle: {global: true, seed: 1}`)",
     ),
     "batch: 10": (

@@ -301,6 +301,10 @@ def check_mixture(
                 path=("mix", "count"), expected="`rows` or `tokens`", got="packs", hint="without `read.pack`"
             )
         )
+    if config.read.shuffle is not None and config.read.shuffle.lanes is not None:
+        problems += [problem.under("mix") for problem in options.problems_in_lanes()]
+    if options.packs == "mixed" and config.read.pack is None:
+        problems.append(Problem(path=("mix", "packs"), expected="none without `read.pack`", got="mixed"))
     if options.name_as is not None and config.read.pack is not None:
         problems.append(Problem(path=("mix", "name_as"), expected="none with `read.pack`", got="one"))
     if problems:
@@ -404,10 +408,13 @@ def problems_of_mixed_reading(read: Read) -> Iterator[Problem]:
     for option, hint in hints.items():
         if getattr(read, option) != getattr(usual, option):
             yield Problem(path=("read", option), expected="none in a mixture", got=f"`{option}`", hint=hint)
-    if read.shuffle is None or not read.shuffle.global_:
-        got = "none" if read.shuffle is None else "lanes" if read.is_global else "a buffer"
+    if read.pack is not None and read.shuffle is not None and read.shuffle.lanes is not None:
+        expected = "`global: true` in a mixture of packs"
+        yield Problem(path=("read", "shuffle"), expected=expected, got="lanes")
+    if not read.is_global:
+        got = "none" if read.shuffle is None else "a buffer"
         hint = "write `shuffle: {global: true, seed: 1}`"
-        expected = "`global: true` in a mixture"
+        expected = "`global: true` or `lanes` in a mixture"
         yield Problem(path=("read", "shuffle"), expected=expected, got=got, hint=hint)
 
 

@@ -33,6 +33,9 @@ WEIGHTS = st.one_of(
     st.builds(lambda count: (0.5 ** np.arange(count)).tolist(), st.integers(1, 30)),
 )
 
+# The rows of an epoch, and the first of epoch 2.
+IN_LANES = (70, [30, 5, 8, 9, 35, 16, 20, 22, 39, 29, 1, 4, 7, 34, 12, 15, 19, 38, 24, 28])
+
 
 def whole(weights: list[float]) -> tuple[int, ...]:
     return integer_weights([Fraction(str(weight)) for weight in weights])
@@ -175,6 +178,14 @@ def test_each_pass_of_a_dataset_has_each_row_once(datasets, batch, steps, seed, 
             one_pass = own[begin : begin + stop - first]
             assert len(set(one_pass)) == len(one_pass)
             assert all(first <= row < stop for row in one_pass)
+
+
+def test_lanes_are_those_of_all_releases():
+    options = from_python(MixOptions, {"weights": {"a": 3, "b": 1}, "end": "all"})
+    plan = MixturePlan(names=("a", "b"), rows=(30, 11), options=options, batch=5, lanes=10)
+    files = [np.array([10, 20]), np.array([11])]
+    order = plan.order_in_lanes(7, 2, files, 3)
+    assert (plan.epoch_rows, order.rows_at(np.arange(20)).tolist()) == IN_LANES
 
 
 def test_keys_are_those_of_mixed():

@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recordspec import SpecError
-from recordspec.order.packing import PackOrder, RowsInPacks
+from recordspec.order.mix_options import MixOptions, MixturePlan
+from recordspec.order.packing import PackedMixture, PackOrder, PacksInLanes, Pieces, RowsInPacks
 from recordspec.order.read_options import Batch, Pack
+from recordspec.wire.arrays import offsets
 from selection import scaled
 
 LENGTHS = np.array([[5, 3, 8, 1, 0, 2, 7, 4, 6, 3, 5, 1]])
@@ -21,6 +23,12 @@ GOLDEN = {
     (17, None): [[6, 11], [10, 9], [7, 3], [2], [0, 1]],
     (17, 4): [[6, 3], [7, 11], [10, 9], [2], [0, 1]],
 }
+
+# The rows of the packs of epoch 2 of a mixture of rows, the second dataset's from 12 on.
+MIXED_ROWS = [[10, 9], [12, 15], [14, 7], [2], [18, 3], [0, 1]]
+
+# The same in lanes, of the first twelve packs of epoch 2.
+IN_LANES = [[30, 27], [34, 33], [10, 13], [31, 29], [32], [12, 11], [23], [], [14], [26], [0, 1], [17]]
 
 
 def planned(lengths, *, seed=None, size=None, **options) -> PackOrder:
@@ -152,3 +160,163 @@ def test_no_rows_make_no_packs():
     order = planned(np.zeros((1, 0), int), seed=1, length=8)
     assert order.count == 0
     assert order.at(0, np.arange(2)).counts.tolist() == [0, 0]
+
+
+def mixed_rows(lengths, options: MixOptions, *, seed=17, **pack) -> PackedMixture:
+    """The packs of a mixture of the rows of datasets of these lengths."""
+    made = Pack(**pack)
+    pieces = [Pieces(np.asarray(some)[None], ("x",), made) for some in lengths]
+    names = tuple("abcde"[: len(pieces)])
+    plan = MixturePlan(names=names, rows=tuple(map(len, pieces)), options=options, batch=1)
+    firsts = offsets(np.array([len(some) for some in lengths]))[:-1]
+    return PackedMixture(pieces, ("x",), made, plan, seed=seed, firsts=firsts)
+
+
+def test_packs_of_mixed_rows_are_those_of_all_releases():
+    options = MixOptions(packs="mixed", weights={"a": 3, "b": 1}, end="all")
+    order = mixed_rows([LENGTHS[0], [6, 1, 4, 2, 3, 3, 7]], options, length=8)
+    found = order.at(2, np.arange(6))
+    assert by_pack(found, found.rows) == MIXED_ROWS
+
+
+@given(data=st.data())
+@settings(max_examples=scaled(100), deadline=None)
+def test_every_row_of_a_mixture_comes_once_in_a_pass_and_fits(data):
+    draw, length, align = data.draw, data.draw(st.integers(2, 40)), data.draw(st.sampled_from([1, 4]))
+    length *= align
+    longer = draw(st.sampled_from(["truncate", "drop", "split"]))
+    separator, most = draw(st.sampled_from([None, 7])), draw(st.sampled_from([None, 1, 3]))
+    rng = np.random.default_rng(draw(st.integers(0, 1 << 30)))
+    sizes = draw(st.lists(st.integers(1, 150), min_size=1, max_size=4))
+    lengths = [rng.integers(1, 2 * length, size) for size in sizes]
+    for some in lengths:
+        some[0] = 1  # `drop` leaves a row
+    names = tuple("abcd"[: len(sizes)])
+    numbers = st.sampled_from([1, 2, 0.5, 0.3, 7, 1.25])
+    given_numbers = {name: draw(numbers) for name in names}
+    options = MixOptions(packs="mixed", repetitions={name: 1.0 + n for name, n in given_numbers.items()})
+    if draw(st.booleans()):
+        end = draw(st.sampled_from(["first", "all"]))
+        options = MixOptions(packs="mixed", weights=given_numbers, end=end)
+    pack = {"length": length, "longer": longer, "align": align, "separator": separator, "most": most}
+    try:
+        order = mixed_rows(lengths, options, **pack)
+    except SpecError:  # an epoch that ends before its first row
+        assert options.end == "first"
+        return
+    counts, held = np.array(order.mixture.counts()), np.array(order.mixture.rows)
+    firsts = offsets(np.array(sizes))
+    seen: list[dict] = [{} for _ in sizes]
+    epochs = draw(st.integers(1, 12))
+    for epoch in range(epochs):
+        found = order.at(epoch, np.arange(order.count))
+        assert found.counts.min() >= 1
+        assert most is None or found.counts.max() <= most
+        places = found.places(0, align)
+        assert (places + found.sizes[0] <= length).all()
+        assert (found.sizes >= 1).all()
+        datasets = np.searchsorted(firsts, found.rows, "right") - 1
+        assert np.bincount(datasets, minlength=len(sizes)).tolist() == counts.tolist()
+        for dataset, row, start in zip(
+            datasets.tolist(), found.rows.tolist(), found.starts.tolist(), strict=True
+        ):
+            seen[dataset].setdefault((row, start), []).append(epoch)
+        some = rng.integers(0, order.count + 2, 5)
+        alone, every = order.at(epoch, some), by_pack(found, found.rows)
+        assert by_pack(alone, alone.rows) == [[] if one >= order.count else every[one] for one in some]
+    for pieces, read, rows in zip(seen, counts.tolist(), held.tolist(), strict=True):
+        times = [len(epochs_of) for epochs_of in pieces.values()]
+        least, more = divmod(epochs * read, rows)
+        assert set(times) <= {least, least + 1}
+        assert sum(times) == epochs * read
+        assert len(times) == rows or not least
+        assert more or set(times) <= {least}
+        if 0 < read <= rows:  # between two passes of a row
+            gaps = {later - one for epochs_of in pieces.values() for one, later in pairwise(epochs_of)}
+            assert gaps <= {rows // read, -(-rows // read)}
+
+
+def test_packs_of_mixed_rows_are_full_and_have_rows_of_several_datasets():
+    rng = np.random.default_rng(3)
+    lengths = [
+        np.minimum(rng.lognormal(mean, 0.8, size).astype(np.int64) + 1, 512)
+        for mean, size in ((4.5, 20_000), (5.0, 7_000), (3.5, 900))
+    ]
+    weights = {"a": 0.6, "b": 0.3, "c": 0.1}
+    order = mixed_rows(lengths, MixOptions(packs="mixed", weights=weights, end="all"), length=512)
+    found = order.at(1, np.arange(order.count))
+    full = found.sizes.sum() / (512 * order.count)
+    assert full > 0.995
+    assert full == pytest.approx(order.plan(1).fill["x"], abs=0.002)
+    datasets = np.searchsorted([20_000, 27_000], found.rows, "right")
+    several = np.bincount(found.packs, datasets) / found.counts
+    assert (several % 1 > 0).mean() > 0.5
+    first = order.at(0, np.arange(order.count))
+    packs = [{tuple(sorted(pack)) for pack in by_pack(one, one.rows)} for one in (first, found)]
+    assert len(packs[0] & packs[1]) < len(packs[0]) / 10
+
+
+def test_features_with_lengths_of_their_own_are_not_mixed_by_rows():
+    made = Pack(length={"x": 8, "y": 8})
+    pieces = [Pieces(np.array([[3, 4], [2, 4]]), ("x", "y"), made)]
+    options = MixOptions(packs="mixed")
+    plan = MixturePlan(names=("a",), rows=(2,), options=options, batch=1)
+    message = "mix.packs: expected features of equal lengths in each row, to mix rows, got x, y"
+    with pytest.raises(SpecError, match=message):
+        PackedMixture(pieces, ("x", "y"), made, plan, seed=1, firsts=np.zeros(1, np.int64))
+
+
+def in_lanes(lengths, files, *, lanes=3, window=4, **options) -> PacksInLanes:
+    lengths, pack = np.asarray(lengths), Pack(**options)
+    names = tuple("xyz"[: len(lengths)])
+    return PacksInLanes(lengths, names, pack, seed=17, files=np.array(files), lanes=lanes, window=window)
+
+
+def test_packs_in_lanes_are_those_of_all_releases():
+    order = in_lanes(np.tile(LENGTHS, 3), [7, 12, 0, 17], length=8)
+    found = order.at(2, np.arange(12))
+    assert by_pack(found, found.rows) == IN_LANES
+
+
+@given(data=st.data())
+@settings(max_examples=scaled(100), deadline=None)
+def test_every_row_comes_once_in_its_lane(data):
+    draw, length = data.draw, data.draw(st.integers(1, 40))
+    files = draw(st.lists(st.integers(0, 60), min_size=1, max_size=8))
+    rng = np.random.default_rng(draw(st.integers(0, 1 << 30)))
+    longer = draw(st.sampled_from(["truncate", "drop", "split"]))
+    lengths = rng.integers(0, 2 * length, (1, sum(files)))
+    lanes, window = draw(st.integers(1, 9)), draw(st.integers(1, 30))
+    order = in_lanes(lengths, files, lanes=lanes, window=window, length=length, longer=longer)
+    assert order.count % lanes == 0
+    of_epochs = []
+    for epoch in (0, 1, 5):
+        found = order.at(epoch, np.arange(order.count))
+        values = np.zeros(sum(files), np.int64)
+        np.add.at(values, found.rows, found.sizes[0])
+        kept = {"truncate": np.minimum(lengths[0], length), "split": lengths[0]}.get(
+            longer, np.where(lengths[0] > length, 0, lengths[0])
+        )
+        assert (values == kept).all()
+        assert (found.places(0, 1) + found.sizes[0] <= length).all()
+        pieces = list(zip(found.rows.tolist(), found.starts.tolist(), strict=True))
+        assert len(set(pieces)) == len(pieces) == order.pieces
+        of_epochs.append(dict(zip(pieces, (found.packs % lanes).tolist(), strict=True)))
+        some = rng.integers(0, order.count + 2, 5)
+        alone, every = order.at(epoch, some), by_pack(found, found.rows)
+        assert by_pack(alone, alone.rows) == [[] if one >= order.count else every[one] for one in some]
+    # a lane has the same pieces in all epochs, which are near each other
+    assert of_epochs[0] == of_epochs[1] == of_epochs[2]
+
+
+def test_lanes_have_about_as_many_packs():
+    lengths = np.random.default_rng(1).integers(10, 90, (1, 60_000))
+    order = in_lanes(lengths, [1000] * 60, lanes=48, window=300, length=512)
+    found = order.at(0, np.arange(order.count))
+    assert (found.counts == 0).mean() < 0.02
+    assert found.counts.reshape(-1, 8).any(1).all()
+    assert order.plan(1).fill["x"] == pytest.approx(found.sizes.sum() / (512 * order.count))
+    assert order.plan(1).fill["x"] > 0.96
+    # those of a batch lie in as many windows as there are lanes
+    batch = order.at(0, np.arange(48 * 10))
+    assert len(np.unique(batch.rows // 100)) < 48 * 3 * 5

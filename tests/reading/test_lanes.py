@@ -86,5 +86,3 @@ def test_what_cannot_be_is_refused(config):
     ):
         with pytest.raises(rs.SpecError, match=message):
             next(iter(pipeline.dataset("train", shuffle=shuffle)))
-    with pytest.raises(rs.SpecError, match=r"shuffle\.lanes: expected none with packs, got lanes"):
-        pipeline.dataset("train", pack=4)

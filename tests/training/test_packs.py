@@ -34,6 +34,7 @@ FITS = {
     "two lengths": "{inputs: [tokens, topic], targets: summary, weights: weight}",
     "words": "{inputs: text, targets: text_next, encode: {text: words}}",
 }
+IN_LANES = {"batch": 6, "shuffle": {"lanes": 12, "window": 10, "seed": 5}}
 OPTIONS = {
     "plain": {},
     "separator": {"separator": 99},
@@ -131,14 +132,26 @@ def test_packs_are_those_of_a_loop(data, options, made):
             np.testing.assert_allclose(weights, wanted["weights"], rtol=1e-6)
 
 
-def test_every_row_of_a_pass_is_seen_once_by_any_workers_and_resumptions(made):
-    pipeline = made()
-    whole = list(pipeline.iterate("train"))
+@pytest.mark.parametrize(
+    ("data", "read"),
+    [("rows", {}), ("rows", IN_LANES), ("blocks", IN_LANES)],
+)
+def test_every_row_of_a_pass_is_seen_once_by_any_workers_and_resumptions(data, read, made):
+    pipeline = made(data=data)
+    whole = list(pipeline.iterate("train", **read))
     held = sum(len(row["tokens"]) > 0 for row in pipeline.open("train"))
-    places = [(one["file"], one["record"]) for step in range(len(whole)) for one in pipeline.which(0, step)]
+    places = [
+        (one["file"], one["record"], one.get("row"))
+        for step in range(len(whole))
+        for one in pipeline.which(0, step, **read)
+    ]
     assert len(set(places)) == len(places) == held
+    assert pipeline.steps("train", **read) == len(whole) == pipeline.packs("train", **read).steps
     for workers in (1, 2, 3):
-        parts = [list(pipeline.iterate("train", worker=worker, workers=workers)) for worker in range(workers)]
+        parts = [
+            list(pipeline.iterate("train", worker=worker, workers=workers, **read))
+            for worker in range(workers)
+        ]
         for step, (inputs, targets, weights) in enumerate(whole):
             for worker, part in enumerate(parts):
                 assert_same(
@@ -149,12 +162,13 @@ def test_every_row_of_a_pass_is_seen_once_by_any_workers_and_resumptions(made):
                         weights[worker::workers],
                     ),
                 )
-                names = [one["record"] for one in pipeline.which(0, step, worker=worker, workers=workers)]
-                every = pipeline.which(0, step)
+                own = pipeline.which(0, step, worker=worker, workers=workers, **read)
+                names, every = [one["record"] for one in own], pipeline.which(0, step, **read)
                 assert names == [one["record"] for one in every if one["pack"] % workers == worker]
     rng = np.random.default_rng(1)
     for start in rng.integers(0, len(whole), 3).tolist():
-        for one, other in zip(pipeline.iterate("train", start=(0, start)), whole[start:], strict=True):
+        resumed = pipeline.iterate("train", start=(0, start), **read)
+        for one, other in zip(resumed, whole[start:], strict=True):
             assert_same(one, other)
 
 
@@ -329,7 +343,7 @@ def cut_rows(tokens, rng):
 def test_tensors_are_the_arrays(fit, data, made):
     tf = pytest.importorskip("tensorflow")
     pipeline, several = made(fit, data), {"start": (0, 20), "repeat": 2}
-    for options in ({}, several, {"pack": {"length": 48, "most": 9, "names": "hf"}}):
+    for options in ({}, several, IN_LANES, {"pack": {"length": 48, "most": 9, "names": "hf"}}):
         if "pack" in options and fit != "next":
             continue
         dataset = pipeline.dataset("train", **options)
@@ -374,12 +388,13 @@ def several(tmp_path_factory):
         (folder / f"{name}.yaml").write_text(f"schema: s.yaml\ndata: {name}\nwrite: {{shards: 2}}\n")
         made = [{**row(n), "tokens": np.full(1 + n % 30, 1000 * (number + 1) + n)} for n in range(rows)]
         rs.Pipeline.load(folder / f"{name}.yaml").build(made)
-    (folder / "mix.yaml").write_text(
-        "mix: {datasets: {books: books.yaml, wiki: wiki.yaml, code: code.yaml},"
-        " weights: {books: 5, wiki: 2, code: 1}, end: all}\n"
-        "read: {batch: 4, shuffle: {global: true, seed: 3}, pack: 48}\n"
-        "fit: {inputs: tokens, targets: tokens_next}\n"
-    )
+    for name, packs in (("mix", "one"), ("rows", "mixed")):
+        (folder / f"{name}.yaml").write_text(
+            "mix: {datasets: {books: books.yaml, wiki: wiki.yaml, code: code.yaml},"
+            f" weights: {{books: 5, wiki: 2, code: 1}}, end: all, packs: {packs}}}\n"
+            "read: {batch: 4, shuffle: {global: true, seed: 3}, pack: 48}\n"
+            "fit: {inputs: tokens, targets: tokens_next}\n"
+        )
     return folder
 
 
@@ -419,9 +434,95 @@ def test_packs_are_mixed_by_their_weights(several):
             np.testing.assert_array_equal(part[step][0]["tokens"], inputs["tokens"][worker::2])
 
 
-def test_tensors_of_mixed_packs_are_the_arrays(several):
+def test_rows_are_mixed_before_they_are_packed(several):
+    """Packs have rows of several datasets, of which each epoch has the same numbers."""
+    mixture = rs.Pipeline.load(several / "rows.yaml")
+    plan, found = mixture.plan("train"), mixture.packs("train")
+    held = [sum(len(row["tokens"]) > 0 for row in one.open("train")) for one in mixture.pipelines.values()]
+    assert list(plan.rows) == held
+    counts = np.array(plan.counts())
+    assert (np.abs(counts - counts.sum() * np.array([5, 2, 1]) / 8) <= 2).all()
+    batches = list(mixture.iterate("train", repeat=3))
+    assert len(batches) == 3 * found.steps == mixture.steps("train", repeat=3)
+    rows, several_in_a_pack = [], 0
+    for inputs, _, _ in batches:
+        tokens, segments = inputs["tokens"], inputs["tokens_segment_ids"]
+        for pack, own in zip(tokens, segments, strict=True):
+            values = [pack[own == segment] for segment in range(1, own.max() + 1)]
+            assert all((one == one[0]).all() and len(one) == 1 + one[0] % 1000 % 30 for one in values)
+            rows.extend(int(one[0]) for one in values)
+            several_in_a_pack += len({one[0] // 1000 for one in values}) > 1
+    assert np.bincount(np.array(rows) // 1000)[1:].tolist() == (3 * counts).tolist()
+    assert several_in_a_pack > len(batches)
+    for number, (size, read) in enumerate(zip(held, counts.tolist(), strict=True), 1):
+        times = np.unique([row for row in rows if row // 1000 == number], return_counts=True)[1]
+        assert len(times) == size
+        assert times.max() - times.min() <= 1
+        assert times.sum() == 3 * read
+    named = mixture.which(1, 2)
+    inputs = next(mixture.iterate("train", start=(1, 2)))[0]
+    assert len({one["dataset"] for one in named}) > 1
+    for one in named:
+        values = inputs["tokens"][one["pack"]][inputs["tokens_segment_ids"][one["pack"]] == one["segment"]]
+        assert plan.names[values[0] // 1000 - 1] == one["dataset"]
+    for workers in (2, 4):
+        parts = [list(mixture.iterate("train", worker=one, workers=workers)) for one in range(workers)]
+        for step, (inputs, _, _) in enumerate(batches[: found.steps]):
+            for worker, part in enumerate(parts):
+                np.testing.assert_array_equal(part[step][0]["tokens"], inputs["tokens"][worker::workers])
+    table, steps, epoch_rows = mixture.explain()
+    assert (steps, epoch_rows) == (found.steps, counts.sum())
+    assert [one["read"] for one in table] == counts.tolist()
+    of_tokens = rs.mix(
+        mixture.pipelines,
+        {"books": 1, "wiki": 1, "code": 1},
+        seed=3,
+        end="all",
+        packs="mixed",
+        count="tokens",
+        read={"batch": 4, "pack": 48},
+        fit={"inputs": "tokens"},
+    )
+    assert [one["share"] for one in of_tokens.explain()[0]] == pytest.approx([1 / 3] * 3, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"cap": 2},
+            r"^cap: expected none with `packs: mixed`, got some \(each epoch has the same number of",
+        ),
+        ({"end": "never", "steps": 3}, r"^steps: expected none with `packs: mixed`, got some"),
+        ({"batch": "one"}, r"^batch: expected `mixed` with `packs: mixed`, got `one`$"),
+        ({"count": "packs"}, r"^count: expected `rows` or `tokens` with `packs: mixed`, got packs$"),
+        ({"read": {}}, r"^mix.packs: expected none without `read.pack`, got mixed$"),
+    ],
+)
+def test_what_mixed_rows_in_packs_refuse(options, message, several):
+    pipelines = rs.Pipeline.load(several / "mix.yaml").pipelines
+    with pytest.raises(SpecError, match=message):
+        rs.mix(pipelines, seed=1, packs="mixed", **{"read": {"batch": 4, "pack": 48}, **options})
+
+
+def test_rows_in_blocks_are_not_mixed_before_they_are_packed(several):
+    for name in ("books", "wiki"):
+        text = (several / f"{name}.yaml").read_text().replace(f"data: {name}", f"data: blocks/{name}")
+        (several / f"{name}_blocks.yaml").write_text(text.replace("{shards: 2}", "{layout: {blocks: 4}}"))
+        rs.Pipeline.load(several / f"{name}_blocks.yaml").build([row(n) for n in range(9)])
+    pipelines = {name: several / f"{name}_blocks.yaml" for name in ("books", "wiki")}
+    mixture = rs.mix(
+        pipelines, seed=1, packs="mixed", read={"batch": 4, "pack": 48}, fit={"inputs": "tokens"}
+    )
+    message = "mix.packs: expected datasets of the layout `rows`, got blocks .a pack would have rows of many"
+    with pytest.raises(SpecError, match=message):
+        mixture.packs("train")
+
+
+@pytest.mark.parametrize("name", ["mix.yaml", "rows.yaml"])
+def test_tensors_of_mixed_packs_are_the_arrays(name, several):
     pytest.importorskip("tensorflow")
-    mixture = rs.Pipeline.load(several / "mix.yaml")
+    mixture = rs.Pipeline.load(several / name)
     for options in ({}, {"start": (1, 3)}):
         arrays = list(mixture.iterate("train", **options))
         for one, other in zip(mixture.dataset("train", **options).as_numpy_iterator(), arrays, strict=True):

@@ -219,18 +219,18 @@ class BatchReader:
         `apart` after it.
         """
         if self.packs is not None:
-            yield from self._packed(self.packs, epoch, range(start, self.share.steps, apart))
+            yield from self._expecting(self._packed(self.packs, epoch, range(start, self.share.steps, apart)))
             return
-        yield from self._expecting(self._groups(epoch, start, apart, stopped))
+        yield from self._expecting(self._groups(epoch, start, apart, stopped), self._order(epoch))
 
-    def _expecting(self, groups: Iterable[Group]) -> Iterator[Group]:
+    def _expecting(self, groups: Iterable[Group], order: Permutation | None = None) -> Iterator[Group]:
         """The groups. What the next ones read begins to come from a store while one is decoded."""
         if self._wanted._is_local:
             yield from groups
             return
         waiting = deque[Group]()
         for group in groups:
-            self._wanted._expect(group.numbers)
+            self._wanted._expect(group.numbers, order)
             waiting.append(group)
             if len(waiting) > _EXPECTED:
                 yield waiting.popleft()
@@ -270,12 +270,13 @@ class BatchReader:
             packs.pieces / max(1, packs.count) * self.share.size,
         )
         together = max(1, int(most / max(1.0, rows_of_batch)))
+        windows = self._wanted._recent_blocks(self._wanted.schema)
         for place in range(0, len(steps), together):
             some = [self.share.positions(step, step + 1) for step in steps[place : place + together]]
             found = packs.at(epoch, np.concatenate(some))
             ends = offsets(np.array([len(positions) for positions in some])).tolist()
             parts = [found.part(first, stop) for first, stop in pairwise(ends)]
-            yield Group(found.rows, np.array([len(part.rows) for part in parts]), None, parts)
+            yield Group(found.rows, np.array([len(part.rows) for part in parts]), windows, parts)
 
     def decoded(
         self,

@@ -24,7 +24,7 @@ class MixedRows(Rows):
         dataset: the files of all, in the same order, with the schema to read them with.
         options: how they are mixed.
         batch: the rows of a global batch.
-        sizes: as for `MixturePlan`.
+        sizes, lanes: as for `MixturePlan`.
 
     Raises the errors of `Rows`; StoreError for datasets of different layouts; SpecError for a mixture that
     does not exist.
@@ -37,12 +37,18 @@ class MixedRows(Rows):
         options: MixOptions,
         batch: int,
         sizes: tuple[int, ...] | None = None,
+        lanes: int | None = None,
     ) -> None:
         self._read_dataset(dataset)
         self._ends = np.cumsum([len(paths) for paths in datasets.values()])
         counts = np.diff(self._first[self._ends], prepend=0).tolist()
         self.plan = MixturePlan(
-            names=tuple(datasets), rows=tuple(counts), options=options, batch=batch, sizes=sizes
+            names=tuple(datasets),
+            rows=tuple(counts),
+            options=options,
+            batch=batch,
+            sizes=sizes,
+            lanes=lanes,
         )
         self._name_as = options.name_as
 
@@ -98,12 +104,15 @@ class MixedRows(Rows):
         return np.split(sizes, firsts[:-1])
 
     def _in_epoch(self, epoch: int, seed: int | None) -> Permutation:
-        assert seed is not None  # a mixture is read with a global shuffle
+        assert seed is not None  # a mixture is shuffled
+        if self._lanes is not None:
+            files = np.split(np.diff(self._first), self._ends[:-1])
+            return self.plan.order_in_lanes(seed, epoch, files, self._lanes[1])
         return self.plan.order(seed, epoch, self.blocks_by_dataset)
 
     def _windows(self, schema: Schema | None, order: Permutation, position: int = 0) -> KeptBlocks | None:
         # the windows of all datasets have together the rows of one window, and are read at once
-        return None
+        return self._recent_blocks(schema)
 
     def _decoded(
         self, numbers: Ints, *, padded: bool = True, windows: KeptBlocks | None = None

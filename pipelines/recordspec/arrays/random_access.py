@@ -371,15 +371,22 @@ class Rows:
         """
         return self._files.stays
 
-    def _expect(self, numbers: Ints) -> None:
+    def _expect(self, numbers: Ints, order: Permutation | None = None) -> None:
         """Begins to read rows of a store that will be wanted next.
+
+        Args:
+            order: the order in which rows are read: after some of a lane, its next ones are wanted.
 
         Example:
             >>> rs.open("data/points")._expect(np.array([3, 1]))
         """
-        if not self._is_local:
-            blocks = numbers if self._block is None else np.unique(self._in_blocks(numbers)[0])
-            self._files.expect(blocks)
+        if self._is_local:
+            return
+        stops = order.stops_of(numbers) if isinstance(order, LaneOrder) else None
+        if self._block is not None:
+            numbers, chosen = np.unique(self._in_blocks(numbers)[0], return_index=True)
+            stops = None if stops is None else self._in_blocks(stops[chosen] - 1)[0] + 1
+        self._files.expect(numbers, stops)
 
     @property
     def _epoch_rows(self) -> int:
@@ -557,8 +564,8 @@ class Rows:
         """
         if self._block is None or schema is None or position >= len(self):
             return None
-        if isinstance(order, LaneOrder):
-            return RecentBlocks(self, schema)
+        if self._lanes is not None:
+            return self._recent_blocks(schema)
         blocks, _ = self._in_blocks(order.rows_at(np.array([position])))
         decoders = [DecodedBlocks.of]
         if native.library() is not None and self._files.stays and single_strings(schema):
@@ -574,6 +581,17 @@ class Rows:
             if windows.stored_bytes * growth <= _WINDOW_BYTES:
                 return windows
         return None
+
+    def _recent_blocks(self, schema: Schema | None) -> RecentBlocks | None:
+        """The last blocks of an order in lanes; None for another order, and without blocks.
+
+        Example:
+            >>> rs.open("data/points")._recent_blocks(None) is None
+            True
+        """
+        if self._lanes is None or self._block is None or schema is None:
+            return None
+        return RecentBlocks(self, schema)
 
     def _place(self, number: int) -> str:
         """Names a row in messages."""
@@ -746,7 +764,7 @@ class RecentBlocks(KeptBlocks):
                 found = np.isin(wanted, decoded.blocks)
                 (used if found.any() else unused).append(decoded)
                 wanted = wanted[~found]
-            if len(wanted):
+            if len(wanted) or not used:  # without rows, there are no values of each type
                 used.append(DecodedBlocks.of(self._rows, self._schema, wanted))
             self._decoded = [*unused, *used]  # the last ones used at the end
             while len(self._decoded) > len(used) and sum(one.bytes for one in self._decoded) > _WINDOW_BYTES:

@@ -9,6 +9,7 @@ from decimal import Context, Decimal
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
+from math import lcm
 from typing import Any, Literal
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from recordspec.errors import Path, Problem, SpecError, counted, nearest, one_of
 from recordspec.order.mixture_order import (
     MIXTURE_VERSION,
+    MixtureInLanes,
     MixtureOrder,
     UnitOrder,
     UnitStage,
@@ -62,6 +64,8 @@ class MixOptions:
         stages: weights by step.
         count: what weights count: `rows`, or `tokens`, the values of the first feature whose rows differ in
             length. With `read.pack`: `packs`, the default, `rows` or `tokens`.
+        packs: `mixed` for packs with rows of several datasets. Weights then count rows, unless they count
+            tokens, and each epoch has as many rows of a dataset.
         batch: `one` for batches with rows of a single dataset each.
         name_as: the name of a new feature, the dataset of a row: a label, whose classes are the datasets.
     """
@@ -74,6 +78,7 @@ class MixOptions:
     steps: int | None = None
     stages: tuple[MixStage, ...] = ()
     count: Literal["rows", "packs", "tokens"] | None = None
+    packs: Literal["one", "mixed"] = "one"
     batch: Literal["mixed", "one"] = "mixed"
     name_as: str | None = None
 
@@ -95,6 +100,7 @@ class MixOptions:
             yield Problem(path=("count",), expected="none with `repetitions`", got=self.count, hint=hint)
         yield from self._check_end()
         yield from self._check_stages()
+        yield from self._check_packs()
 
     def _check_end(self) -> Iterator[Problem]:
         if self.end == "never" and self.steps is None:
@@ -110,7 +116,7 @@ class MixOptions:
             hint = "an epoch ends when each dataset is read as often"
             expected = "none with `repetitions`"
             yield Problem(path=("end",), expected=expected, got=f"`{self.end}`", hint=hint)
-        if self.is_anew:
+        if self.reads_all:
             name = "repetitions" if self.repetitions is not None else "end: without_replacement"
             for option, hint in (
                 ("cap", "it says how often a dataset is read"),
@@ -119,6 +125,18 @@ class MixOptions:
             ):
                 if getattr(self, option) not in (None, (), "mixed"):
                     yield Problem(path=(option,), expected=f"none with `{name}`", got="some", hint=hint)
+
+    def _check_packs(self) -> Iterator[Problem]:
+        if self.packs != "mixed":
+            return
+        hint = "each epoch has the same number of rows of each dataset"
+        for option in ("cap", "stages", "steps"):
+            if getattr(self, option) not in (None, ()):
+                yield Problem(path=(option,), expected="none with `packs: mixed`", got="some", hint=hint)
+        if self.batch == "one":
+            yield Problem(path=("batch",), expected="`mixed` with `packs: mixed`", got="`one`")
+        if self.count == "packs":
+            yield Problem(path=("count",), expected="`rows` or `tokens` with `packs: mixed`", got="packs")
 
     def _check_stages(self) -> Iterator[Problem]:
         if self.stages and self.stages[0].from_ != 0:
@@ -147,6 +165,11 @@ class MixOptions:
     @property
     def is_anew(self) -> bool:
         """Whether each epoch begins with the first unit of the mixture again."""
+        return self.reads_all or self.packs == "mixed"
+
+    @property
+    def reads_all(self) -> bool:
+        """Whether an epoch ends when each dataset has been read as often as it may be."""
         return self.repetitions is not None or self.end == "without_replacement"
 
     def check_names(self, names: Sequence[str]) -> Iterator[Problem]:
@@ -165,6 +188,17 @@ class MixOptions:
         if self.weights is not None and (lacking := [name for name in names if name not in self.weights]):
             expected = "a weight for each dataset"
             yield Problem(path=("weights",), expected=expected, got=f"none for {', '.join(lacking)}")
+
+    def problems_in_lanes(self) -> Iterator[Problem]:
+        """Yields the problems of options that a mixture in lanes does not have."""
+        expected, hint = "none with `shuffle.lanes`", "`shuffle: {global: true}` has it, for local files"
+        for option in ("repetitions", "cap", "stages"):
+            if getattr(self, option) not in (None, ()):
+                yield Problem(path=(option,), expected=expected, got="some", hint=hint)
+        if self.end == "without_replacement" or self.batch == "one":
+            option, got = ("batch", "one") if self.batch == "one" else ("end", self.end)
+            expected = "another value with `shuffle.lanes`"
+            yield Problem(path=(option,), expected=expected, got=f"`{got}`", hint=hint)
 
     def order_of(self, names: Sequence[str]) -> dict[str, Any]:
         """What determines which rows of datasets come next, as JSON values."""
@@ -187,6 +221,7 @@ class MixturePlan:
         options: how they are mixed.
         batch: the rows of a global batch.
         sizes: what weights count, in all rows of each dataset together; None if they count rows.
+        lanes: the lanes of each dataset; None if rows are not read in lanes.
     """
 
     names: tuple[str, ...]
@@ -194,9 +229,18 @@ class MixturePlan:
     options: MixOptions
     batch: int
     sizes: tuple[int, ...] | None = None
+    lanes: int | None = None
 
     def __post_init__(self) -> None:
         problems = list(self.options.check_names(self.names))
+        if self.lanes is not None:
+            problems += [problem.under("mix") for problem in self.options.problems_in_lanes()]
+            expected = f"at least {self.lanes} rows, one for each lane"
+            problems += [
+                Problem(path=("mix", name), expected=expected, got=str(rows))
+                for name, rows in zip(self.names, self.rows, strict=True)
+                if 0 < rows < self.lanes
+            ]
         problems += [
             Problem(path=("mix", name), expected=str(self.options.count), got="none")
             for name, rows, size in zip(self.names, self.rows, self.sizes or self.rows, strict=True)
@@ -273,13 +317,15 @@ class MixturePlan:
     def epoch_rows(self) -> int:
         """The rows of an epoch. Raises SpecError if there is none, or the mixture ends before."""
         end, step = self.options.end or "first", self.batch
-        if self.options.is_anew:
+        if self.options.reads_all:
             assert self.units.units is not None
             rows = self.units.units
             if not rows:
                 raise self._too_short(1)
             return rows
-        if end == "never":
+        if self.lanes is not None:
+            rows = self._rows_in_lanes(end, self.lanes)
+        elif end == "never":
             assert self.options.steps is not None
             rows = self.options.steps * step
         elif end == "first":
@@ -291,6 +337,33 @@ class MixturePlan:
         if self._all_rows is not None and rows > self._all_rows:
             raise self._too_short(rows)
         return rows
+
+    def _rows_in_lanes(self, end: str, lanes: int) -> int:
+        """The rows of an epoch in lanes, each of which has equally many."""
+        together = lcm(lanes, self.batch)
+        if self.options.steps is not None:
+            rows, steps = self.options.steps * self.batch, together // self.batch
+            if rows % lanes:
+                expected = f"a multiple of {steps}, so that {lanes} lanes have equally many rows"
+                got = str(self.options.steps)
+                raise SpecError(Problem(path=("mix", "steps"), expected=expected, got=got))
+            return rows
+        numbers, sizes = np.arange(lanes), np.array(self.rows)
+        held = sizes // lanes + (numbers[:, None] < sizes % lanes) + self._skipped
+        last = held - (end != "first")
+        places = self.units.positions({dataset: last[:, dataset] for dataset in range(len(sizes))})
+        ends = np.array([place - numbers for place in places.values()])
+        if end == "first":
+            rows = int(ends.min()) * lanes // together * together
+            if rows < together:
+                raise self._too_short(together)
+            return rows
+        return -(-int(ends.max() + 1) * lanes // together) * together
+
+    @cached_property
+    def _skipped(self) -> Ints:
+        """The units of each dataset before the first of each lane, int64 `[lanes, d]`."""
+        return np.array([self.units.counts(lane) for lane in range(self.lanes or 0)])
 
     @property
     def _all_rows(self) -> int | None:
@@ -365,8 +438,30 @@ class MixturePlan:
             blocks=blocks,
         )
 
+    def order_in_lanes(self, seed: int, epoch: int, files: Sequence[Ints], window: int) -> MixtureInLanes:
+        """The order of an epoch in lanes.
+
+        Args:
+            seed, epoch: as for `order`.
+            files: the rows of the files of each dataset.
+            window: the rows of a lane of a dataset that are permuted together.
+        """
+        return MixtureInLanes(
+            units=self.units,
+            skipped=self._skipped,
+            files=files,
+            window=window,
+            seed=seed,
+            epoch=epoch,
+            epoch_rows=self.epoch_rows,
+        )
+
     def counts(self, epochs: int = 1) -> list[int]:
         """The rows that are read of each dataset in the first epochs."""
+        if self.lanes is not None:
+            stops = range(last := self.epoch_rows // self.lanes * epochs, last + self.lanes)
+            read: Ints = np.array([self.units.counts(stop) for stop in stops]) - self._skipped
+            return [int(count) for count in read.sum(0)]
         rows = self.epoch_rows // self._unit_rows
         if self.options.is_anew:
             return [count * epochs for count in self.units.counts(rows)]

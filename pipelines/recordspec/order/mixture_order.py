@@ -14,20 +14,23 @@ Datasets and trainings outlive a release: tests pin the orders.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from math import gcd, lcm
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from recordspec.order.global_order import WINDOW_ROWS, BlockOrder
+from recordspec.order.lane_order import LaneOrder
 from recordspec.wire.arrays import Ints, offsets
 from recordspec.wire.hashes import Words, splitmix64
 from recordspec.wire.permutation import ROUNDS, permuted
+
+_Unit = TypeVar("_Unit", int, Ints)
 
 # Increased when a release changes the order of a mixture for the same options.
 MIXTURE_VERSION = 1
@@ -35,6 +38,8 @@ MIXTURE_VERSION = 1
 MOST_WEIGHT = 1 << 31
 # In the place of the number of a dataset, for the permutation within a batch.
 _WITHIN_BATCH = -1
+# The orders of passes that are kept for each dataset: those of lanes that are ahead, and of others.
+_KEPT_PASSES = 4
 
 
 def integer_weights(weights: Sequence[Fraction]) -> tuple[int, ...]:
@@ -114,14 +119,14 @@ class SplitTree:
             counts[right] = whole - counts[left]
         return counts[: self._count]
 
-    def positions(self, units: dict[int, int]) -> dict[int, int]:
-        """The position of a unit of each of some datasets, by the number of the dataset."""
+    def positions(self, units: Mapping[int, _Unit]) -> dict[int, _Unit]:
+        """The position of a unit, or of several, of each of some datasets, by the number of the dataset."""
         parents = {}
         for number, (left, _, right, _) in enumerate(self._nodes):
             parents[left] = parents[right] = number
         found = {}
-        for dataset, place in units.items():
-            node = dataset
+        for dataset, unit in units.items():
+            node, place = dataset, unit
             while node != self._root:
                 number = parents[node]
                 left, a, _, b = self._nodes[number]
@@ -246,6 +251,11 @@ class UnitOrder:
         counts = self._tree(number).counts(position - phase.first)
         return [count + more for count, more in zip(phase.before, counts, strict=True)]
 
+    def positions(self, units: Mapping[int, Ints]) -> dict[int, Ints]:
+        """The positions of units of some datasets, of weights without stages and ends."""
+        assert len(self._phases) == 1
+        return self._tree(0).positions(units)
+
     def position(self, dataset: int, unit: int) -> int | None:
         """The position of a unit of a dataset, counted from 0; None if the mixture does not have it."""
         for number, phase in enumerate(self._phases):
@@ -366,6 +376,65 @@ class MixtureOrder:
             window = max(1, WINDOW_ROWS // len(self.rows))
             self._block_orders[dataset] = known = key, BlockOrder(self.blocks[dataset], key, window)
         return known[1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixtureInLanes:
+    """The order of the rows of an epoch of a mixture in lanes, whose datasets lie one after the other.
+
+    Each dataset is cut into as many lanes: see `LaneOrder`. Lane l of the mixture mixes the rows of the lanes
+    l of the datasets: so workers that have whole lanes read every byte once.
+
+    Attributes:
+        units: the dataset of each unit. Lane l begins with unit l, so that a batch has consecutive units.
+        skipped: the units of each dataset before the first unit of each lane, int64 `[lanes, d]`.
+        files: the rows of the files of each dataset.
+        window: the rows of a lane of a dataset that are permuted together.
+        seed: the seed of the datasets' passes.
+        epoch: the number of the epoch, from 0.
+        epoch_rows: the rows of an epoch, a multiple of the lanes.
+    """
+
+    units: UnitOrder
+    skipped: Ints
+    files: Sequence[Ints]
+    window: int
+    seed: int
+    epoch: int
+    epoch_rows: int
+
+    _passes: dict[tuple[int, int], LaneOrder] = field(default_factory=dict, init=False, repr=False)
+
+    @cached_property
+    def _rows(self) -> Ints:
+        """The rows of each dataset."""
+        return np.array([some.sum() for some in self.files])
+
+    def rows_at(self, positions: Ints) -> Ints:
+        count = len(self.skipped)
+        numbers, lanes = np.divmod(positions, count)
+        datasets, units = self.units.at(self.epoch * (self.epoch_rows // count) + numbers + lanes)
+        units -= self.skipped[lanes, datasets]
+        least, more = np.divmod(self._rows[datasets], count)
+        passes, places = np.divmod(units, least + (lanes < more))
+        places = places * count + lanes
+        rows: Ints = offsets(self._rows)[datasets]
+        for dataset, number in sorted({*zip(datasets.tolist(), passes.tolist(), strict=True)}):
+            own = (datasets == dataset) & (passes == number)
+            rows[own] += self._pass(dataset, number).rows_at(places[own])
+        return rows
+
+    def _pass(self, dataset: int, number: int) -> LaneOrder:
+        """The order of a pass of a dataset."""
+        known = self._passes
+        if (dataset, number) not in known:
+            while len(known) > _KEPT_PASSES * len(self.files):
+                known.pop(next(iter(known)), None)
+            key = int(_keys(self.seed, np.array([dataset]), np.array([number]))[0])
+            order = LaneOrder(self.files[dataset], len(self.skipped), self.window, key)
+            known[dataset, number] = order
+            return order
+        return known[dataset, number]
 
 
 def _keys(seed: int, datasets: Ints, numbers: Ints) -> Words:

@@ -6,6 +6,8 @@ slots of this length, and another permutation orders the packs. Hence each row c
 neighbours change with each epoch, and the rows of a pack are a function of (seed, epoch, position), as rows
 are in `global_order`.
 
+Packs of a mixture are packs of its datasets, or packs of its rows.
+
 In the order of the files, and for rows in blocks, packs are planned within windows of rows, so that the rows
 of a pack are near each other in the files.
 
@@ -19,7 +21,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from math import gcd
+from typing import Any
 
 import numpy as np
 
@@ -188,42 +191,48 @@ class Packs(ABC):
         return -(-self.count // size) * size
 
 
-class PackOrder(Packs):
-    """The packs of a split, and their order in each epoch.
+class Pieces:
+    """The pieces of rows, each of which fits into a pack. A row that is split has several, a row that is in
+    no pack has none.
 
     Args:
         lengths: the number of values of each packed feature in each row, integers `[k, n]`.
         names: the names of these features.
         pack: the options.
-        seed: the seed of the order; None for the order of the files.
-        blocks: the rows of each block, int64 `[b]`; None if rows are not in blocks.
+        order: the order of the rows, int64 `[n]`; by default as they come.
 
     Raises SpecError if a row is longer than a pack, unless `pack.longer` says what is done with it.
 
     Attributes:
+        capacities: the number of values of each feature in a pack, int64 `[k]`.
+        rows: the row of each piece, int64 `[m]`.
+        firsts: the number of the first piece of each row in `order`, and the number of all, int64 `[n + 1]`.
         longer: the number of rows that are longer than a pack.
         empty: the number of rows without values, which are in no pack.
     """
 
-    def __init__(
-        self, lengths: Ints, names: tuple[str, ...], pack: Pack, seed: int | None, blocks: Ints | None = None
-    ) -> None:
-        self.names, self._pack, self._seed, self._lengths = names, pack, seed, lengths
+    def __init__(self, lengths: Ints, names: tuple[str, ...], pack: Pack, order: Ints | None = None) -> None:
+        self._lengths, self._names, self._pack = lengths, names, pack
         self.capacities = np.array([pack.length_of(name) for name in names], np.int64)
         wanted = lengths.astype(np.int64) + (pack.separator is not None)
         self.empty = int((~lengths.any(0)).sum())
         long: Any = (wanted > self.capacities[:, None]).any(axis=0)
         self.longer = int(long.sum())
         self._check_longer(wanted, long)
-        pieces = np.ones(wanted.shape[1], np.int64)
+        counts = np.ones(wanted.shape[1], np.int64)
         if pack.longer == "split":
-            pieces = -(-wanted[0] // self.capacities[0])
+            counts = -(-wanted[0] // self.capacities[0])
         elif pack.longer == "drop":
-            pieces[long] = 0
-        pieces[~lengths.any(0)] = 0
-        self._pieces = pieces
-        self._is_split = bool((pieces > 1).any())
-        self._plan(wanted, blocks)
+            counts[long] = 0
+        counts[~lengths.any(0)] = 0
+        if order is None:
+            order = np.arange(len(counts))
+        counts = counts[order]
+        self.rows, self.firsts = np.repeat(order, counts), offsets(counts)
+        self._starts: Ints | None = None
+        if (counts > 1).any():
+            self._starts = np.arange(len(self.rows)) - np.repeat(self.firsts[:-1], counts)
+            self._starts *= self.capacities[0]
 
     def _check_longer(self, wanted: Ints, long: Mask) -> None:
         if not self.longer:
@@ -232,41 +241,79 @@ class PackOrder(Packs):
         if self._pack.longer == "error":
             most, row = int(wanted[feature].max()), int(wanted[feature].argmax())
             got = f"{most} in row {row}; {self.longer} of {wanted.shape[1]} rows are longer"
-            expected = f"at most {self.capacities[feature]} values of `{self.names[feature]}` in a row"
+            expected = f"at most {self.capacities[feature]} values of `{self._names[feature]}` in a row"
             hint = "`longer: truncate`, `split` or `drop`"
             raise SpecError(Problem(path=("read", "pack"), expected=expected, got=got, hint=hint))
         if self._pack.longer == "split" and (wanted != wanted[0]).any():
-            expected, got = "features of equal lengths in each row to split", ", ".join(self.names)
+            expected, got = "features of equal lengths in each row to split", ", ".join(self._names)
             raise SpecError(Problem(path=("read", "pack", "longer"), expected=expected, got=got))
 
-    def _sizes(self, rows: Ints, starts: Ints) -> Ints:
-        """The values of each feature in pieces, with the separator, int64 `[k, n]`."""
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def number_of_rows(self) -> int:
+        return int(self._lengths.shape[1])
+
+    def starts(self, pieces: Ints) -> Ints:
+        """The first value of the row that is in each piece, int64 `[p]`."""
+        return np.zeros(len(pieces), np.int64) if self._starts is None else self._starts[pieces]
+
+    @property
+    def sizes(self) -> Ints:
+        """The values of each feature in each piece, with the separator, int64 `[k, m]`."""
+        return self._sizes(self.rows, 0 if self._starts is None else self._starts)
+
+    def _sizes(self, rows: Ints, starts: Ints | int) -> Ints:
         left = self._lengths[:, rows].astype(np.int64) + (self._pack.separator is not None) - starts
         sizes: Ints = np.minimum(left, self.capacities[:, None])
         return sizes
 
-    def _plan(self, wanted: Ints, blocks: Ints | None) -> None:
-        several = len(self.names) > 1 and bool((wanted != wanted[0]).any())
-        order, bounds = _windows(len(self._pieces), self._seed, blocks, several=several)
-        self._in_windows = self._seed is not None and blocks is not None
-        pieces = self._pieces[order]
-        rows = np.repeat(order, pieces)
-        firsts = offsets(pieces)
-        starts = (np.arange(len(rows)) - np.repeat(firsts[:-1], pieces)) * self.capacities[0]
-        costs = aligned(self._sizes(rows, starts), self._pack.align)
+    @cached_property
+    def values(self) -> Ints:
+        """The values of each feature in all pieces, int64 `[k]`."""
+        values: Ints = self.sizes.sum(1)
+        return values
+
+    def size(self, of: str) -> int:
+        """The number of the pieces, if `of` is `rows`, or of the values of the first feature in them."""
+        return len(self) if of == "rows" else int(self.values[0])
+
+    def in_packs(self, pieces: Ints, counts: Ints) -> RowsInPacks:
+        """The rows of packs with so many pieces each."""
+        rows, starts = self.rows[pieces], self.starts(pieces)
+        lengths = self._lengths[:, rows].astype(np.int64)
+        return RowsInPacks(rows, starts, self._sizes(rows, starts), lengths, counts)
+
+
+class PackTable:
+    """Packs of pieces of known costs, planned within windows.
+
+    Args:
+        costs: the room that each piece takes of each capacity, int64 `[k, m]`.
+        bounds: the first piece of each window, and the number of all, int64 `[w + 1]`.
+        capacities: the room of a pack, int64 `[k]`.
+        most: the most pieces in a pack; None for any number.
+
+    Attributes:
+        count: the number of packs.
+        windows: the first pack of each window, and the number of all, int64 `[w + 1]`.
+        most: the most pieces in a pack.
+    """
+
+    def __init__(self, costs: Ints, bounds: Ints, capacities: Ints, most: int | None) -> None:
         members, kinds, windows = [], [0], [0]
         packs, places = [0], [0]
         slots: list[tuple[int, int, int]] = []
-        for first, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-            low, high = int(firsts[first]), int(firsts[stop])
+        for low, high in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
             base = len(kinds) - 1
             if high > low:
-                classes, number = _classes(costs[:, low:high], self.capacities)
+                classes, number = _classes(costs[:, low:high], capacities)
                 held = np.bincount(number, minlength=len(classes))
                 members.append(low + np.argsort(number, kind="stable"))
                 kinds.extend((kinds[-1] + np.cumsum(held)).tolist())
                 used = [0] * len(classes)
-                for taken, times in _patterns(classes, held, self.capacities, self._pack.most):
+                for taken, times in _patterns(classes, held, capacities, most):
                     for kind, many in taken.items():
                         slots.extend((base + kind, used[kind] + one, many) for one in range(many))
                         used[kind] += many * times
@@ -277,48 +324,19 @@ class PackOrder(Packs):
         self._members = np.concatenate(members) if members else np.zeros(0, np.int64)
         self._packs, self._places = np.array(packs), np.array(places)
         self._slots = np.array(slots, np.int64).reshape(-1, 3).T
-        self._windows = np.array(windows)
-        self._rows, self._starts = rows, starts if self._is_split else None
-        self.count = packs[-1]
+        self.windows = np.array(windows)
+        self.count, self.most = packs[-1], int(np.diff(self._places).max(initial=0))
 
-    @cached_property
-    def _values(self) -> Ints:
-        """The values of each feature in all packs, int64 `[k]`."""
-        starts = np.zeros(len(self._rows), np.int64) if self._starts is None else self._starts
-        values: Ints = self._sizes(self._rows, starts).sum(1)
-        return values
+    def at(self, packs: Ints, key: int | None) -> tuple[Ints, Ints]:
+        """The pieces of packs, and their number in each pack.
 
-    def plan(self, steps: int) -> PackPlan:
-        values = self._values
-        return PackPlan(
-            rows=self._lengths.shape[1],
-            pieces=self.pieces,
-            packs=self.count,
-            steps=steps,
-            fill=dict(
-                zip(self.names, (values / (max(1, self.count) * self.capacities)).tolist(), strict=True)
-            ),
-            unpacked=dict(
-                zip(self.names, (values / (max(1, self.pieces) * self.capacities)).tolist(), strict=True)
-            ),
-            most=int(np.diff(self._places).max(initial=0)),
-            longer=self.longer,
-            empty=self.empty,
-        )
-
-    @property
-    def pieces(self) -> int:
-        return len(self._rows)
-
-    def size(self, of: Literal["rows", "tokens"]) -> int:
-        """The rows in the packs of an epoch, or the values of the first feature."""
-        return self.pieces if of == "rows" else int(self._values[0])
-
-    def at(self, epoch: int, positions: Ints) -> RowsInPacks:
-        key = None if self._seed is None else mixed(self._seed, epoch)
-        present = positions < self.count
-        counts = np.zeros(len(positions), np.int64)
-        packs = self._at(positions[present], key)
+        Args:
+            packs: the numbers of the packs, int64 `[p]`; from `count` on, packs are empty.
+            key: selects the pieces that an epoch assigns to slots; None for those of the plan.
+        """
+        present = packs < self.count
+        counts = np.zeros(len(packs), np.int64)
+        packs = packs[present]
         patterns = np.searchsorted(self._packs, packs, "right") - 1
         many = np.diff(self._places)[patterns]
         counts[present] = many
@@ -327,27 +345,16 @@ class PackOrder(Packs):
         numbers = base + step * np.repeat(packs - self._packs[patterns], many)
         if key is not None:
             numbers = self._assigned(kinds, numbers, key)
-        pieces = self._members[self._kinds[kinds] + numbers]
-        rows = self._rows[pieces]
-        starts = np.zeros(len(rows), np.int64) if self._starts is None else self._starts[pieces]
-        sizes, lengths = self._sizes(rows, starts), self._lengths[:, rows].astype(np.int64)
-        return RowsInPacks(rows, starts, sizes, lengths, counts)
+        pieces: Ints = self._members[self._kinds[kinds] + numbers]
+        return pieces, counts
 
-    def _at(self, positions: Ints, key: int | None) -> Ints:
-        """The numbers of the packs at positions below `count`."""
-        if key is None:
-            return positions
-        if not self._in_windows:
-            return permuted(positions, self.count, mixed(key, 0))
-        windows = permuted(np.arange(len(self._windows) - 1), len(self._windows) - 1, mixed(key, 0))
-        firsts = offsets(np.diff(self._windows)[windows])
-        packs: Ints = positions.copy()
-        places = np.searchsorted(firsts, positions, "right") - 1
-        for place in np.unique(places).tolist():
-            own, window = places == place, int(windows[place])
-            first, stop = self._windows[window : window + 2].tolist()
-            key_of = mixed(key, 1 + window)
-            packs[own] = first + permuted(positions[own] - firsts[place], stop - first, key_of)
+    def permuted_in_windows(self, windows: Ints, places: Ints, key: int) -> Ints:
+        """The packs at places of windows, which are permuted in each, int64 `[n]`."""
+        packs: Ints = np.empty_like(places)
+        for window in np.unique(windows).tolist():
+            own = windows == window
+            first, stop = self.windows[window : window + 2].tolist()
+            packs[own] = first + permuted(places[own], stop - first, mixed(key, 1 + window))
         return packs
 
     def _assigned(self, kinds: Ints, numbers: Ints, key: int) -> Ints:
@@ -368,6 +375,238 @@ class PackOrder(Packs):
             if size > 1:
                 assigned[some] = permuted(numbers[some], size, key_of)
         return assigned
+
+
+class PackOrder(Packs):
+    """The packs of a split, and their order in each epoch.
+
+    Args:
+        lengths: the number of values of each packed feature in each row, integers `[k, n]`.
+        names: the names of these features.
+        pack: the options.
+        seed: the seed of the order; None for the order of the files.
+        blocks: the rows of each block, int64 `[b]`; None if rows are not in blocks.
+
+    Raises SpecError as `Pieces`.
+    """
+
+    def __init__(
+        self, lengths: Ints, names: tuple[str, ...], pack: Pack, seed: int | None, blocks: Ints | None = None
+    ) -> None:
+        self.names, self._seed = names, seed
+        order, bounds = _windows(lengths.shape[1], seed, blocks, several=_differ(lengths))
+        self._pieces = Pieces(lengths, names, pack, order)
+        self.capacities = self._pieces.capacities
+        self._table = PackTable(
+            aligned(self._pieces.sizes, pack.align),
+            self._pieces.firsts[bounds],
+            self.capacities,
+            pack.most,
+        )
+        self._in_windows = seed is not None and blocks is not None
+        self.count = self._table.count
+
+    def size(self, of: str) -> int:
+        """As for `Pieces`, of all packs."""
+        return self._pieces.size(of)
+
+    @property
+    def pieces(self) -> int:
+        return len(self._pieces)
+
+    def plan(self, steps: int) -> PackPlan:
+        return _plan_of([self._pieces], [self.pieces], self._table, self.names, steps)
+
+    def at(self, epoch: int, positions: Ints) -> RowsInPacks:
+        key = None if self._seed is None else mixed(self._seed, epoch)
+        packs: Ints = positions.copy()
+        present = positions < self.count
+        if key is not None:
+            packs[present] = self._permuted(positions[present], key)
+        return self._pieces.in_packs(*self._table.at(packs, key))
+
+    def _permuted(self, positions: Ints, key: int) -> Ints:
+        """The packs at positions below `count`."""
+        if not self._in_windows:
+            return permuted(positions, self.count, mixed(key, 0))
+        count = len(self._table.windows) - 1
+        windows = permuted(np.arange(count), count, mixed(key, 0))
+        firsts = offsets(np.diff(self._table.windows)[windows])
+        places = np.searchsorted(firsts, positions, "right") - 1
+        return self._table.permuted_in_windows(windows[places], positions - firsts[places], key)
+
+
+class PacksInLanes(Packs):
+    """The packs of an order in lanes: pack i of lane l is at position `i * lanes + l` of an epoch.
+
+    The files, in an order of the seed, are laid end to end and cut into lanes of about equally many values.
+    So a lane has the same rows in all epochs. Its packs are planned within windows of its rows, and each
+    epoch permutes the windows of a lane, the packs of a window, and the rows of one length in a window. A
+    lane with fewer packs than another has empty ones between them.
+
+    Args:
+        lengths, names, pack, seed: as for `PackOrder`.
+        files: the rows of each file, int64 `[f]`.
+        lanes: the number of lanes.
+        window: the rows of a window, at most.
+
+    Raises SpecError as `Pieces`.
+    """
+
+    def __init__(
+        self,
+        lengths: Ints,
+        names: tuple[str, ...],
+        pack: Pack,
+        *,
+        seed: int,
+        files: Ints,
+        lanes: int,
+        window: int,
+    ) -> None:
+        self.names, self._seed, self._lanes = names, seed, lanes
+        chosen = permuted(np.arange(len(files)), len(files), mixed(seed))
+        sizes = files[chosen]
+        order = np.repeat(offsets(files)[:-1][chosen] - offsets(sizes)[:-1], sizes) + np.arange(sizes.sum())
+        self._pieces = Pieces(lengths, names, pack, order)
+        self.capacities = self._pieces.capacities
+        costs = aligned(self._pieces.sizes, pack.align)
+        room = offsets((costs / self.capacities[:, None]).max(0))
+        cuts = np.searchsorted(room, room[-1] * np.arange(1, lanes) / lanes)
+        ends = np.concatenate([[0], cuts, [len(self._pieces)]])
+        if _differ(lengths):
+            window = min(window, _COMBINED_ROWS)
+        windows = np.maximum(1, -(-np.diff(ends) // window))
+        self._of_lane = np.repeat(np.arange(lanes), windows)
+        numbers = np.arange(windows.sum()) - np.repeat(offsets(windows)[:-1], windows)
+        bounds = ends[self._of_lane] + numbers * np.diff(ends)[self._of_lane] // windows[self._of_lane]
+        self._table = PackTable(costs, np.append(bounds, ends[-1]), self.capacities, pack.most)
+        self._first_pack = self._table.windows[offsets(windows)]
+        self.count = lanes * int(np.diff(self._first_pack).max())
+        self._last: tuple[int, Ints, Ints] | None = None
+
+    @property
+    def pieces(self) -> int:
+        return len(self._pieces)
+
+    def plan(self, steps: int) -> PackPlan:
+        return _plan_of([self._pieces], [self.pieces], self._table, self.names, steps, self.count)
+
+    def at(self, epoch: int, positions: Ints) -> RowsInPacks:
+        key = mixed(self._seed, epoch)
+        windows, firsts = self._windows(epoch, key)
+        rounds, lanes = np.divmod(positions, self._lanes)
+        packs = np.full(len(positions), self._table.count)
+        # a lane with fewer packs has its empty ones at equal distances, other lanes at other places: so no
+        # batch has only empty ones
+        counts, most = np.diff(self._first_pack)[lanes], max(1, self.count // self._lanes)
+        before = rounds * counts + lanes * most // self._lanes
+        numbers = before // most
+        present = ((before + counts) // most > numbers) & (rounds < most)
+        wanted = self._first_pack[lanes[present]] + numbers[present]
+        places = np.searchsorted(firsts, wanted, "right") - 1
+        packs[present] = self._table.permuted_in_windows(windows[places], wanted - firsts[places], key)
+        return self._pieces.in_packs(*self._table.at(packs, key))
+
+    def _windows(self, epoch: int, key: int) -> tuple[Ints, Ints]:
+        """The windows in the order of an epoch, and the packs before each: lanes stay one after the other."""
+        last = self._last
+        if last is None or last[0] != epoch:
+            drawn = splitmix64(np.uint64(mixed(key, 0)) + np.arange(len(self._of_lane), dtype=np.uint64))
+            windows = np.lexsort((drawn, self._of_lane))
+            firsts = offsets(np.diff(self._table.windows)[windows])[:-1]
+            self._last = last = epoch, windows, firsts
+        return last[1:]
+
+
+class PackedMixture(Packs):
+    """The packs of a mixture of rows: a pack may have rows of several datasets.
+
+    An epoch has so many rows of each dataset, and its packs are planned once. So each row in a pack has a
+    slot, whose size is the same in all epochs. The rows of a dataset, in ascending order of their lengths,
+    lie on a circle. An epoch takes rows at equal distances from it, and the next epoch goes on by the share
+    of the circle that an epoch reads. Hence each row comes once in a pass, and a slot gets rows of similar
+    lengths: its size is the length of the longest.
+
+    Args:
+        pieces: the rows of each dataset, as pieces.
+        names: the names of the packed features.
+        pack: the options.
+        plan: how many rows of each dataset an epoch has.
+        seed: the seed of the order.
+        firsts: the first row of each dataset among the rows of all.
+
+    Raises SpecError for packed features with lengths of their own.
+
+    Attributes:
+        mixture: `plan`.
+    """
+
+    def __init__(
+        self,
+        pieces: Sequence[Pieces],
+        names: tuple[str, ...],
+        pack: Pack,
+        plan: MixturePlan,
+        *,
+        seed: int,
+        firsts: Ints,
+    ) -> None:
+        self.names, self.mixture, self._seed = names, plan, seed
+        self._pieces, self._firsts, self.capacities = pieces, firsts, pieces[0].capacities
+        self._held, self._read = np.array([len(one) for one in pieces]), np.array(plan.counts())
+        self._before = offsets(self._read)
+        self._ranked, costs = [], []
+        for number, (one, read) in enumerate(zip(pieces, self._read.tolist(), strict=True)):
+            sizes = one.sizes
+            if _differ(sizes):
+                expected, got = "features of equal lengths in each row, to mix rows", ", ".join(names)
+                raise SpecError(Problem(path=("mix", "packs"), expected=expected, got=got))
+            # rows of one length come in an order of the seed
+            order = permuted(np.arange(len(one)), len(one), mixed(seed, number))
+            ranked = order[np.argsort(sizes[0, order], kind="stable")]
+            self._ranked.append(ranked)
+            if read:
+                # the last rank of a slot, in the epoch that begins farthest on
+                last = (np.arange(read) * len(one) + len(one) - gcd(read, len(one))) // read
+                costs.append(sizes[:, ranked[last]])
+        self._table = PackTable(
+            aligned(np.concatenate(costs, 1), pack.align),
+            self._before[[0, -1]],
+            self.capacities,
+            pack.most,
+        )
+        self.count = self._table.count
+
+    @property
+    def pieces(self) -> int:
+        return int(self._before[-1])
+
+    def plan(self, steps: int) -> PackPlan:
+        """What was planned; a row that an epoch reads has the mean length of its dataset's rows."""
+        return _plan_of(self._pieces, self._read.tolist(), self._table, self.names, steps)
+
+    def at(self, epoch: int, positions: Ints) -> RowsInPacks:
+        key, packs = mixed(self._seed, epoch), positions.copy()
+        present = positions < self.count
+        packs[present] = permuted(positions[present], self.count, mixed(key, 0))
+        slots, counts = self._table.at(packs, key)
+        datasets = np.searchsorted(self._before, slots, "right") - 1
+        held, read = self._held[datasets], self._read[datasets]
+        ranks = ((slots - self._before[datasets]) * held + epoch * read % held) // read
+        parts, order = [], []
+        for dataset in np.unique(datasets).tolist():
+            own = np.flatnonzero(datasets == dataset)
+            found = self._pieces[dataset].in_packs(
+                self._ranked[dataset][ranks[own]], np.ones(len(own), np.int64)
+            )
+            parts.append(replace(found, rows=found.rows + self._firsts[dataset]))
+            order.append(own)
+        if not parts:
+            return self._pieces[0].in_packs(slots, counts)
+        table = np.concatenate([part.arrays[0] for part in parts], 1)
+        inverse = np.argsort(np.concatenate(order))
+        return RowsInPacks.of_arrays(table[:, inverse], counts)
 
 
 class MixedPacks(Packs):
@@ -432,6 +671,47 @@ class MixedPacks(Packs):
             longer=sum(one.longer for one in plans),
             empty=sum(one.empty for one in plans),
         )
+
+
+def _plan_of(
+    pieces: Sequence[Pieces],
+    read: Sequence[int],
+    table: PackTable,
+    names: tuple[str, ...],
+    steps: int,
+    packs: int | None = None,
+) -> PackPlan:
+    """What a table makes of rows of some datasets, of which an epoch reads so many.
+
+    Args:
+        packs: the packs of an epoch; by default those of the table.
+    """
+    packs = table.count if packs is None else packs
+    values: Any = sum(
+        one.values * (count / max(1, len(one))) for one, count in zip(pieces, read, strict=True)
+    )
+    capacities, total = pieces[0].capacities, sum(read)
+
+    def shares(sequences: int) -> dict[str, float]:
+        found = values / (max(1, sequences) * capacities)
+        return dict(zip(names, found.tolist(), strict=True))
+
+    return PackPlan(
+        rows=sum(one.number_of_rows for one in pieces),
+        pieces=total,
+        packs=packs,
+        steps=steps,
+        fill=shares(packs),
+        unpacked=shares(total),
+        most=table.most,
+        longer=sum(one.longer for one in pieces),
+        empty=sum(one.empty for one in pieces),
+    )
+
+
+def _differ(lengths: Ints) -> bool:
+    """Whether several features have lengths of their own."""
+    return len(lengths) > 1 and bool((lengths != lengths[0]).any())
 
 
 def aligned(sizes: Ints, align: int) -> Ints:

@@ -378,12 +378,9 @@ class Read:
     def _check_pack(self) -> Iterator[Problem]:
         if self.batch is None:
             yield Problem(path=("pack",), expected="a batch of packs", got="none")
-        if self.shuffle is not None and not self.shuffle.global_:
-            option, got = ("buffer", "a buffer") if self.shuffle.lanes is None else ("lanes", "lanes")
-            hint = "`shuffle: {global: true}`"
-            if option == "buffer":
-                hint += "; the packs of a buffer would depend on all rows before"
-            yield Problem(path=("shuffle", option), expected="none with packs", got=got, hint=hint)
+        if self.shuffle is not None and not self.shuffle.is_elastic:
+            hint = "`shuffle: {global: true}`; the packs of a buffer would depend on all rows before"
+            yield Problem(path=("shuffle", "buffer"), expected="none with packs", got="a buffer", hint=hint)
         hints = {
             "bucket": "packs have one length",
             "balance": "weigh the classes: `Pipeline.class_weights`",

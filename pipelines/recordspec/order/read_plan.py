@@ -15,7 +15,7 @@ from recordspec.remote import RemotePath
 from recordspec.schema.options import parse_bytes
 from recordspec.schema.schema import Schema
 from recordspec.store.dataset import StoredDataset
-from recordspec.store.manifest import Shard
+from recordspec.store.manifest import Manifest, Shard
 from recordspec.store.shards import File, check_size
 from recordspec.wire import tfrecord
 from recordspec.wire.blocks import StoredBlocks
@@ -89,6 +89,7 @@ class Plan:
         class_counts: by label, the rows of every class in the splits that are read, if they were counted.
         manifest_identity: `Manifest.identity`, or for several folders, a hash of their identities; None if a
             manifest is missing.
+        manifests: the manifests of the folders that have one.
     """
 
     pieces: tuple[Piece, ...]
@@ -97,6 +98,11 @@ class Plan:
     worker: int = 0
     class_counts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     manifest_identity: str | None = None
+    manifests: Mapping[Location, Manifest] = field(default_factory=dict)
+
+    def dataset(self, schema: Schema) -> StoredDataset:
+        """The files of the pieces, with the schema to read them with. No store is asked for them."""
+        return StoredDataset(tuple(piece.path for piece in self.pieces), self.manifests, schema)
 
     @property
     def folder(self) -> Location:
@@ -190,7 +196,13 @@ def plan_files(
     names = [path.name for path in dataset.paths]
     counts = {} if manifest is None else manifest.class_counts(manifest._splits_of(names))
     block, identity = files[0].block, dataset.identity
-    whole = Plan(pieces=pieces, block=block, class_counts=counts, manifest_identity=identity)
+    whole = Plan(
+        pieces=pieces,
+        block=block,
+        class_counts=counts,
+        manifest_identity=identity,
+        manifests=dataset.by_folder,
+    )
     if whole.rows == 0 and any(piece.path != file.path for piece, file in zip(pieces, files, strict=True)):
         expected = "records that can be read"
         raise RecordError(Problem(where=str(dataset.folder), expected=expected, got="none"))

@@ -626,7 +626,15 @@ class Pipeline:
         lengths = self._lengths(split, read, finish, tensors)
         packing = Packing.of(read.pack, finish.fit, lengths, finish.schema)
         seed = None if read.shuffle is None else read.shuffle.seed
-        return packing, lambda rows: packing.order(lengths, seed, rows._block_sizes)
+
+        def planned(rows: Rows) -> Packs:
+            if rows._lanes is None or seed is None:
+                return packing.order(lengths, seed, rows._block_sizes)
+            count, window = rows._lanes
+            files = np.diff(rows._first)
+            return packing.in_lanes(lengths, seed=seed, files=files, lanes=count, window=window)
+
+        return packing, planned
 
     def _lengths(
         self,

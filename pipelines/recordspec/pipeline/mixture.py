@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, overload
 
 import numpy as np
 
@@ -16,10 +16,10 @@ from recordspec._tf import Dataset
 from recordspec.arrays.mixed_rows import MixedRows
 from recordspec.arrays.random_access import Rows
 from recordspec.config import Config, check_mixture, problems_of_mixed_reading
-from recordspec.errors import Problem, SpecError, show_text
+from recordspec.errors import Problem, SpecError, describe, show_text
 from recordspec.locations import AnyPath, Location
 from recordspec.order.mix_options import MixOptions, MixturePlan
-from recordspec.order.packing import MixedPacks, Packs
+from recordspec.order.packing import MixedPacks, PackedMixture, PackOrder, Packs, Pieces
 from recordspec.order.position import Position
 from recordspec.order.read_options import Batch, Read
 from recordspec.order.read_plan import Plan, WorkerShard, plan_files
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from recordspec.order.read_options import DatasetOptions
+
+_T = TypeVar("_T")
 
 
 @overload
@@ -95,10 +97,11 @@ def mix(
         weights: the relative frequency of each dataset; equal by default.
         seed: the seed of the order.
         end: when an epoch ends: see `MixOptions`; of tf.data datasets, `first` or `all`.
-        read: the options of reading, as in a config, such as `{"batch": 256}`.
+        read: the options of reading, as in a config, such as `{"batch": 256}`; `shuffle: {"lanes": 240}` is
+            the order for datasets in object stores.
         fit: the inputs and targets, as in a config.
         options: the other options of `mix:` in a config: repetitions, temperature, cap, steps, stages, count,
-            batch, name_as.
+            packs, batch, name_as.
 
     Raises:
         SpecError: an option is invalid, the datasets have no feature in common, or a feature differs between
@@ -123,11 +126,12 @@ def mix(
     pipelines = {
         str(name): one if isinstance(one, Pipeline) else Pipeline.load(one) for name, one in datasets.items()
     }
-    shuffle = {"global": True, "seed": seed}
     given = options_of(read) if isinstance(read, Read) else dict(read or {})
-    if given.get("shuffle") is not None:
-        raise SpecError(Problem(path=("read", "shuffle"), expected="none, as `seed` is given", got="one"))
-    chosen = from_python(Read, {**given, "shuffle": shuffle})
+    shuffle = given.get("shuffle") or {"global": True}
+    if not isinstance(shuffle, Mapping) or "seed" in shuffle:
+        expected = "`global` or `lanes`, as `seed` is given"
+        raise SpecError(Problem(path=("read", "shuffle"), expected=expected, got=describe(shuffle)))
+    chosen = from_python(Read, {**given, "shuffle": {**shuffle, "seed": seed}})
     mixed = from_python(MixOptions, {"weights": weights, "end": end, **options})
     fitted = from_python(Fit, fit) if isinstance(fit, Mapping) else fit
     return Mixture(pipelines, mixed, read=chosen, fit=fitted)
@@ -226,7 +230,10 @@ class Mixture(Pipeline):
         # packs are mixed, not rows
         options = self.options if read.pack is None else MixOptions()
         sizes = self._sizes(split, read) if read.pack is None else None
-        rows = MixedRows(self._paths_by_name(split), self._files(split), options, batch, sizes)
+        lanes = None if read.shuffle is None else read.shuffle.lanes
+        paths = self._paths_by_name(split)
+        rows = MixedRows(paths, self._files(split), options, batch, sizes, lanes)._ordered(read)
+        assert isinstance(rows, MixedRows)
         if rows.plan.epochs is not None and (read.passes is None or read.passes > rows.plan.epochs):
             raise _too_many_passes(rows.plan, read)
         return rows
@@ -279,25 +286,51 @@ class Mixture(Pipeline):
         def planned(rows: Rows) -> Packs:
             assert isinstance(rows, MixedRows)
             blocks: Sequence[Ints | None] = rows.blocks_by_dataset or [None] * len(counted)
-            packs = []
-            for number, (name, some, sizes) in enumerate(zip(self.pipelines, counted, blocks, strict=True)):
-                try:
-                    packs.append(packing.order(some, mixed(seed, number), sizes))
-                except SpecError as error:
-                    raise SpecError(problem.at(f"`{name}`") for problem in error.problems) from None
-            count = self.options.count or "packs"
-            plan = MixturePlan(
-                names=tuple(self.pipelines),
-                rows=tuple(one.count for one in packs),
-                options=self.options,
-                batch=1 if read.batch is None else read.batch.size,
-                sizes=None if count == "packs" else tuple(one.size(count) for one in packs),
-            )
-            if plan.epochs is not None and (read.passes is None or read.passes > plan.epochs):
-                raise _too_many_passes(plan, read)
+            if self.options.packs == "mixed":
+                if rows.blocks_by_dataset is not None:
+                    expected, hint = "datasets of the layout `rows`", "a pack would have rows of many blocks"
+                    raise SpecError(
+                        Problem(path=("mix", "packs"), expected=expected, got="blocks", hint=hint)
+                    )
+                pieces = self._of_each(packing.pieces, counted)
+                plan = self._mixed_units(read, [len(one) for one in pieces], pieces)
+                return PackedMixture(
+                    pieces, packing.names, packing.pack, plan, seed=seed, firsts=rows.first_rows
+                )
+            seeds = [mixed(seed, number) for number in range(len(counted))]
+            packs = self._of_each(packing.order, counted, seeds, blocks)
+            plan = self._mixed_units(read, [one.count for one in packs], packs)
             return MixedPacks(packs, plan, seed, rows.first_rows)
 
         return packing, planned
+
+    def _of_each(self, make: Callable[..., _T], *arguments: Sequence[Any]) -> list[_T]:
+        """What `make` returns for each dataset. Errors name the dataset."""
+        made = []
+        for name, *some in zip(self.pipelines, *arguments, strict=True):
+            try:
+                made.append(make(*some))
+            except SpecError as error:
+                raise SpecError(problem.at(f"`{name}`") for problem in error.problems) from None
+        return made
+
+    def _mixed_units(
+        self, read: Read, units: Sequence[int], datasets: Sequence[PackOrder | Pieces]
+    ) -> MixturePlan:
+        """The mixture of so many packs, or rows in packs, of each dataset."""
+        mixes_rows = self.options.packs == "mixed"
+        count = self.options.count or ("rows" if mixes_rows else "packs")
+        counts_units = count == ("rows" if mixes_rows else "packs")
+        plan = MixturePlan(
+            names=tuple(self.pipelines),
+            rows=tuple(units),
+            options=self.options,
+            batch=1 if read.batch is None or mixes_rows else read.batch.size,
+            sizes=None if counts_units else tuple(one.size(count) for one in datasets),
+        )
+        if plan.epochs is not None and (read.passes is None or read.passes > plan.epochs):
+            raise _too_many_passes(plan, read)
+        return plan
 
     def open(self, split: str | Sequence[str]) -> MixedRows:
         """Opens the rows of all datasets for random access, those of the first dataset first.
@@ -419,7 +452,7 @@ class Mixture(Pipeline):
         read = self._read(options)
         if read.pack is not None:
             packs = self._passes(split, 0, 1, options).reader.packs
-            assert isinstance(packs, MixedPacks)
+            assert isinstance(packs, MixedPacks | PackedMixture)
             return packs.mixture
         rows = [sum(shard.rows for shard in pipeline._shards(split)) for pipeline in self.pipelines.values()]
         batch = 1 if read.batch is None else read.batch.size
@@ -429,6 +462,7 @@ class Mixture(Pipeline):
             options=self.options,
             batch=batch,
             sizes=self._sizes(split, read),
+            lanes=None if read.shuffle is None else read.shuffle.lanes,
         )
 
     def explain(self, split: str | Sequence[str] | None = None) -> tuple[list[dict[str, Any]], int, int]:

@@ -8,10 +8,11 @@ from functools import cached_property
 from typing import Any
 
 from recordspec._tf import Dataset, tf
-from recordspec.arrays.random_access import Rows
+from recordspec.arrays.random_access import KeptBlocks, Rows
 from recordspec.errors import SpecError
 from recordspec.order.global_order import Share, check_share
-from recordspec.order.packing import Packs
+from recordspec.order.lane_order import check_lanes
+from recordspec.order.packing import Packs, RowsInPacks
 from recordspec.order.read_options import Batch, Read
 from recordspec.order.read_plan import Plan, WorkerShard
 from recordspec.reading import global_shuffle
@@ -53,13 +54,17 @@ class PackedOrder(EpochOrder):
         **others: Any,
     ) -> PackedOrder:
         """The order of the packs of all rows; arguments as for `dataset.epoch_order`."""
-        if problems := global_shuffle.problems_of_files(plan, PATH):
+        shuffle = options.shuffle
+        has_lanes = shuffle is not None and shuffle.lanes is not None
+        if problems := global_shuffle.problems_of_files(plan, PATH, remote=has_lanes):
             raise SpecError(problems)
-        rows = Rows([piece.path for piece in plan.pieces], schema) if mixed is None else mixed()
+        rows = Rows._of(plan.dataset(schema))._ordered(options) if mixed is None else mixed()
         return cls(options=options, schema=schema, plan=plan, packs=packed(rows), rows=rows, **others)
 
     def check(self) -> None:
         check_share(self.share, PATH)
+        if self.rows._lanes is not None:
+            check_lanes(self.share, self.rows._lanes[0], global_shuffle.LANES_PATH)
 
     @property
     def steps(self) -> int:
@@ -114,10 +119,20 @@ class PackedOrder(EpochOrder):
 
     def _fetch(self, of_pass: Any, number: Any) -> list[Any]:
         step, replica = divmod(int(number), self.replicas)
-        positions = self.share.positions(step, step + 1).reshape(self.replicas, -1)[replica]
-        found = self.packs.at(self._epochs.of(of_pass), positions)
-        records = self._fetcher.fetch(found.rows)
+        epoch = self._epochs.of(of_pass)
+        found = self._packs_of(epoch, step, replica)
+        if not self.rows._is_local and step + 1 < self.share.steps:
+            self.rows._expect(self._packs_of(epoch, step + 1, replica).rows)
+        records = self._fetcher.fetch(found.rows, self._recent)
         return [*found.arrays, *records]
+
+    def _packs_of(self, epoch: int, step: int, replica: int) -> RowsInPacks:
+        positions = self.share.positions(step, step + 1).reshape(self.replicas, -1)[replica]
+        return self.packs.at(epoch, positions)
+
+    @cached_property
+    def _recent(self) -> KeptBlocks | None:
+        return None if self._handed is None else self.rows._recent_blocks(self.parsed)
 
     @cached_property
     def _epochs(self) -> global_shuffle.EpochNumbers:

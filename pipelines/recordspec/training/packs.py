@@ -17,7 +17,7 @@ import numpy as np
 from recordspec._tf import tf
 from recordspec.errors import Problem, RecordError, SpecError, StoreError, one_of, show_text
 from recordspec.locations import Location, open_file, output_file
-from recordspec.order.packing import PackOrder, RowsInPacks
+from recordspec.order.packing import PackOrder, PacksInLanes, Pieces, RowsInPacks
 from recordspec.order.read_options import Pack
 from recordspec.schema.feature_set import map_features
 from recordspec.schema.features import Feature
@@ -98,8 +98,28 @@ class Packing:
         """The packs of all rows; arguments as for `PackOrder`. Raises SpecError for rows that are longer than
         a pack.
         """
-        stacked = np.stack([lengths[name] for name in self.names])
-        return PackOrder(stacked, self.names, self.pack, seed, blocks)
+        return PackOrder(self._stacked(lengths), self.names, self.pack, seed, blocks)
+
+    def in_lanes(
+        self, lengths: Mapping[str, Ints], *, seed: int, files: Ints, lanes: int, window: int
+    ) -> PacksInLanes:
+        """The packs of all rows in lanes; arguments and errors as for `PacksInLanes`."""
+        return PacksInLanes(
+            self._stacked(lengths),
+            self.names,
+            self.pack,
+            seed=seed,
+            files=files,
+            lanes=lanes,
+            window=window,
+        )
+
+    def pieces(self, lengths: Mapping[str, Ints]) -> Pieces:
+        """The pieces of all rows. Raises SpecError for rows that are longer than a pack."""
+        return Pieces(self._stacked(lengths), self.names, self.pack)
+
+    def _stacked(self, lengths: Mapping[str, Ints]) -> Ints:
+        return np.stack([lengths[name] for name in self.names])
 
     def __call__(self, picked: Any, rows: RowsInPacks) -> Any:
         """The parts of a batch of packs.
