@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import json
 import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +17,20 @@ from faulty_proxy import Fault
 
 import recordspec as rs
 from recordspec import remote
+from recordspec.arrays.iterate import BatchReader
+from recordspec.order.global_order import Share
+from recordspec.order.packing import PacksInLanes
+from recordspec.order.read_options import Batch, Pack
+from recordspec.store import ranged_files
 from recordspec.store.kept_pieces import PIECE
 
 SCHEMA = "schema: s\nfeatures: {id: int64, blob: string}"
+# Reads epochs of a config, and prints the ids of each batch.
+TRAINER = """
+import sys, recordspec as rs
+for batch in rs.Pipeline.load(sys.argv[1]).iterate("train", repeat=int(sys.argv[2])):
+    print(batch["id"].tolist(), flush=True)
+"""
 ROWS, SHUFFLE = 1500, {"lanes": 4, "window": "256KiB", "seed": 5}
 
 
@@ -83,10 +100,35 @@ def test_workers_read_each_byte_once(local, stored, tmp_path):
         rows = stored.open("train")
         batches = rs.iterate(rows, batch=12, shuffle=SHUFFLE, worker=worker, workers=4)
         assert len(list(batches)) == 125
-        read.append(rows._files.bytes_read)
+        read.append(rows._files.counters.bytes_read)
     # pieces at the ends of lanes and of files are read twice
     assert sum(read) <= size + 2 * (4 + 6) * PIECE
     assert max(read) < 0.4 * size
+
+
+def test_mixtures_and_packs_are_those_of_local_files(local, stored):
+    read = {"batch": 12, "shuffle": {"lanes": 4, "window": "256KiB"}}
+    here, there = (rs.mix({"a": one}, seed=5, read=read) for one in (local, stored))
+    wanted = ids(here.iterate("train"))
+    assert len(wanted) > 100
+    assert ids(there.iterate("train", worker=1, workers=2)) == [row[1::2] for row in wanted]
+    rows = stored._opened("train", stored._read({}))
+    lengths = np.arange(ROWS)[None] % 50 + 1
+    packs = PacksInLanes(
+        lengths, ("x",), Pack(length=64), seed=5, files=np.diff(rows._first), lanes=4, window=40
+    )
+    units = packs.padded(Batch(size=4))
+    for worker in range(2):
+        share = Share(rows=units, batch=4, drop_remainder=False, worker=worker, workers=2)
+        parts = [
+            BatchReader(rows=one._opened("train", one._read({})), share=share, seed=5, packs=packs)
+            for one in (local, stored)
+        ]
+        found = [
+            [features["id"].tolist() for group in one.groups(0) for features, _ in one.decoded(*group)]
+            for one in parts
+        ]
+        assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("kind", ["status", "cut", "drop", "flip"])
@@ -111,7 +153,7 @@ def test_what_the_disk_keeps_is_not_read_again(local, stored, tmp_path):
     files = passes.reader.rows._files
     assert ids(features for features in again.iterate("train", start=(1, 0))) == second
     files.records(np.arange(0, len(files), 5))
-    assert files.bytes_kept > 0
+    assert files.counters.bytes_kept > 0
     # a damaged piece is read again from the store
     for path in (tmp_path / "kept/pieces").glob("*.pieces"):
         data = bytearray(path.read_bytes())
@@ -147,3 +189,75 @@ def test_what_cannot_be_read_is_refused(local, stored):
         finally:
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def trainer(pipeline: rs.Pipeline, folder: Path, epochs: int) -> subprocess.Popen:
+    path = next(path for path in folder.glob("*.yaml") if str(pipeline.data) in path.read_text())
+    command = [sys.executable, "-c", TRAINER, str(path), str(epochs)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def test_trainers_share_the_disk_and_may_be_killed(local, stored, tmp_path):
+    wanted = ids(local.iterate("train", repeat=2))
+    for _ in range(3):
+        killed = trainer(stored, tmp_path, 2)
+        for _ in range(20):
+            killed.stdout.readline()
+        killed.send_signal(signal.SIGKILL)
+        killed.communicate()
+    several = [trainer(stored, tmp_path, 2) for _ in range(2)]
+    found = [[json.loads(line) for line in one.communicate()[0].splitlines()] for one in several]
+    assert [one.returncode for one in several] == [0, 0]
+    assert found == [wanted, wanted]
+    kept = sum(path.stat().st_blocks * 512 for path in (tmp_path / "kept/pieces").glob("*.pieces"))
+    assert 3 << 20 < kept <= 4 << 20
+
+
+def test_a_full_disk_keeps_no_more(local, stored, monkeypatch):
+    write, written = os.pwrite, []
+
+    def full(file, data, place):
+        if len(data) > 100:
+            written.append(len(data))
+            if len(written) > 3:
+                raise OSError(errno.ENOSPC, "No space left on device")
+        return write(file, data, place)
+
+    monkeypatch.setattr(os, "pwrite", full)
+    assert ids(stored.iterate("train")) == ids(local.iterate("train"))
+    assert 4 <= len(written) < 40  # some threads had begun to write
+
+
+def test_a_store_that_stalls_takes_time_alone(local, stored, servers):
+    proxy = servers(stored.data.root.partition(":")[0]).proxy
+    with proxy.failing(Fault("slow", method="GET", path=r"train(-|%2D)00002", times=3, rate=2e5)):
+        begin = time.perf_counter()
+        assert ids(stored.iterate("train")) == ids(local.iterate("train"))
+        assert time.perf_counter() - begin > 1
+
+
+@pytest.mark.tensorflow
+def test_bench_counts_what_each_epoch_reads(local, stored, monkeypatch):
+    monkeypatch.setattr(ranged_files, "_MEMORY", 1 << 20)
+    size = sum(shard.bytes for shard in local.manifest.all_shards)
+    epochs = stored.bench("train", seconds=100).epochs
+    assert [epoch.epoch for epoch in epochs] == [0, 1, 2]
+    assert {epoch.rows for epoch in epochs} == {ROWS}
+    assert [epoch.share for epoch in epochs] == [1, 1, 1]
+    first, *later = epochs
+    assert size <= first.bytes < 2.5 * size
+    assert first.fetched == first.bytes / size
+    assert first.requests > 6
+    assert all(one.bytes < first.bytes and one.bytes_kept > 0 for one in later)
+    short = stored.bench("train", seconds=1e-6).epochs
+    assert len(short) == 1
+    assert 0 < short[0].share < 1
+
+
+@pytest.mark.tensorflow
+def test_opening_rows_asks_a_store_for_the_manifest_and_the_index_alone(stored, servers):
+    proxy = servers(stored.data.root.partition(":")[0]).proxy
+    with proxy.failing():
+        stored.dataset("train")
+        assert proxy.requests["HEAD"] == 0
+        assert not [path for _, path in proxy.log if "train-" in path or "train%2D" in path]

@@ -18,16 +18,19 @@ from recordspec.order.packing import Packs
 from recordspec.order.read_options import Read
 from recordspec.order.read_plan import Plan
 from recordspec.reading import stages
-from recordspec.reading.dataset import BufferedOrder, EpochOrder, build, epoch_order
+from recordspec.reading.dataset import BufferedOrder, EpochOrder, GlobalOrder, build, elements_of, epoch_order
 from recordspec.reading.shuffle_buffer import gathered
 from recordspec.reading.transformations import CALLS, map_elements
 from recordspec.schema.schema import Schema
 from recordspec.schema.tensors import Tensor
+from recordspec.store.ranged_files import RangedFiles
 
 # The approximate number of rows that are counted before Python gets the count: a transfer takes 30 us.
 _HANDED_OVER = 1024
 # Records are read in batches of about this many rows: large enough to hide the cost of a batch.
 _BATCH = 128
+# The epochs of a store that are measured: later ones read what the disk keeps.
+_EPOCHS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,16 +63,46 @@ class Stage:
 
 
 @dataclass(frozen=True, kw_only=True)
+class EpochRead:
+    """A measurement of an epoch whose rows are read from a store by ranges.
+
+    Attributes:
+        epoch: the number of the epoch, from 0.
+        rows: the number of rows produced.
+        share: these rows, as a share of the rows of the epoch: the last epoch may be cut short.
+        seconds, cpu: as for `Stage`.
+        waited: the seconds in which threads waited for ranges, all threads together.
+        requests: the number of requests.
+        bytes: the bytes of their answers.
+        fetched: `bytes`, as a share of the bytes of all files.
+        bytes_kept: the bytes that were read from the disk instead.
+    """
+
+    epoch: int
+    rows: int
+    share: float
+    seconds: float
+    cpu: float
+    waited: float
+    requests: int
+    bytes: int
+    fetched: float
+    bytes_kept: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Bench:
     """The measurements of a dataset.
 
     Attributes:
         stages: the pipeline up to each stage; the last is the whole pipeline.
         limit: the name of the stage that adds most to the time per row.
+        epochs: for objects that are read by ranges, the whole pipeline by epoch, in the place of `stages`.
     """
 
     stages: tuple[Stage, ...]
     limit: str
+    epochs: tuple[EpochRead, ...] = ()
 
 
 def bench(
@@ -86,7 +119,8 @@ def bench(
     """Runs the pipeline up to each stage for `seconds`, or in whole passes if a pass takes less time.
 
     A first run, which reads the files into the page cache, is not counted. The option `cache` is ignored, and
-    `measures` and `packed` are as for `build`.
+    `measures` and `packed` are as for `build`. If rows are read from a store by ranges, the first three
+    epochs are measured instead, or as many as begin within `seconds`; the last is cut short.
 
     Raises:
         SpecError: `seconds` is not above 0.
@@ -96,11 +130,42 @@ def bench(
         raise SpecError(Problem(path=("seconds",), expected="more than 0", got=str(seconds)))
     options = replace(options, cache="none")
     order = epoch_order(options, schema, plan, packed, predicate=predicate, measures=measures or {})
+    if isinstance(order, GlobalOrder) and not order.rows._is_local:
+        order = replace(order, options=replace(options, repeat=1))
+        return Bench(stages=(), limit="", epochs=tuple(_epochs(order, map, seconds)))
     whole = build(options, schema, plan, map=map, predicate=predicate, measures=measures, packed=packed)
     prefixes = [*_prefixes(order, map), ("whole", _counts(order, whole))]
     _timed(prefixes[0][1], plan, seconds)
     measured = tuple(_stage(name, counts, plan, seconds) for name, counts in prefixes)
     return Bench(stages=measured, limit=_limit(measured))
+
+
+def _epochs(order: GlobalOrder, mapped: Callable[..., Any] | None, seconds: float) -> Iterator[EpochRead]:
+    files = order.rows._files
+    assert isinstance(files, RangedFiles)
+    counts, begin = stages.untuned(_counts(order, elements_of(order, mapped))), _clocks()
+    size = sum(files.sizes)
+    for epoch in range(_EPOCHS):
+        start, before, rows = _clocks(), files.counters, 0.0
+        for number in counts.as_numpy_iterator():
+            rows += number.sum()
+            if _since(begin)[0] > seconds:
+                break
+        (wall, cpu), now = _since(start), files.counters
+        yield EpochRead(
+            epoch=epoch,
+            rows=round(rows),
+            share=float(rows / order.share.rows),
+            seconds=wall,
+            cpu=cpu,
+            waited=now.waited - before.waited,
+            requests=now.requests - before.requests,
+            bytes=now.bytes_read - before.bytes_read,
+            fetched=(now.bytes_read - before.bytes_read) / max(1, size),
+            bytes_kept=now.bytes_kept - before.bytes_kept,
+        )
+        if _since(begin)[0] > seconds:
+            return
 
 
 def _prefixes(order: EpochOrder, mapped: Callable[..., Any] | None) -> Iterator[tuple[str, Dataset]]:

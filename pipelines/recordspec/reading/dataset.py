@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -13,7 +14,7 @@ import numpy as np
 from recordspec._tf import Dataset, tf
 from recordspec.arrays.mixed_rows import MixedRows
 from recordspec.arrays.random_access import Rows
-from recordspec.errors import Problem, SpecError
+from recordspec.errors import Problem, SpecError, show_text
 from recordspec.locations import AnyPath
 from recordspec.order.global_order import Share
 from recordspec.order.lane_order import check_lanes
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
 _SHAPED = 1024
 # A worker of a service interleaves 1 / _TURNS of the files, so that files are left for the other workers.
 _TURNS = 16
+# With more shards to copy before the first batch, a shuffle from a store warns.
+_MANY_COPIES = 16
 
 
 def read(
@@ -151,16 +154,20 @@ def build(
         measures=measures or {},
         mixed=mixed,
     )
-    elements = order.batches()
-    if not order.decoded:
-        elements = map_elements(elements, order.decode, CALLS, deterministic=options.deterministic)
-    if map is not None:
-        elements = stages.apply(elements, map, deterministic=options.deterministic)
+    elements = elements_of(order, map)
     if options.service is not None:
         elements = stages.distributed(stages.untuned(elements), options.service)
     if options.prefetch is not None:
         elements = stages.prefetch(elements, options.prefetch)
     return stages.untuned(elements)
+
+
+def elements_of(order: EpochOrder, mapped: Callable[..., Any] | None) -> Dataset:
+    """The decoded batches of an order, as `mapped` makes them."""
+    elements, deterministic = order.batches(), order.options.deterministic
+    if not order.decoded:
+        elements = map_elements(elements, order.decode, CALLS, deterministic=deterministic)
+    return elements if mapped is None else stages.apply(elements, mapped, deterministic=deterministic)
 
 
 def epoch_order(
@@ -531,6 +538,13 @@ class BufferedOrder(EpochOrder):
         if mixed is not None and mixed.parallel:
             cycle *= 3  # a parallel interleave opens three times its cycle, and each file holds its copy
         staged_shards.check_room(self.plan.pieces, cycle, options.size)
+        first = min(cycle, len(remote))
+        if self.options.shuffle is not None and first > _MANY_COPIES:
+            hint = (
+                "`shuffle: {lanes: 240}` reads ranges of shards, `interleave: {cycle: 4}` copies fewer first"
+            )
+            text = f"the first batch waits for copies of {first} shards from {remote[0].parent} ({hint})"
+            warnings.warn(show_text(text), stacklevel=2)
         return staged_shards.folder_of(options, self.plan.pieces)
 
 
@@ -572,16 +586,16 @@ class GlobalOrder(EpochOrder):
     @property
     def block(self) -> int | None:
         # rows come in blocks of the rows that are read together
-        return None if self.plan.block is None and self._handed is None else self._rows._chunk()
+        return None if self.plan.block is None and self._handed is None else self.rows._chunk()
 
     @cached_property
     def _handed(self) -> tuple[Handed, ...] | None:
         """The arrays that Python hands over; None for records, which a graph parses."""
         if self.plan.block is not None:
-            return row_blocks.handed(self.parsed, self._rows._row_bytes)
+            return row_blocks.handed(self.parsed, self.rows._row_bytes)
         if self.options.batch is None or self.plan.large:  # strings would be copied as often
             return None
-        made = row_blocks.handed(self.parsed, self._rows._row_bytes)
+        made = row_blocks.handed(self.parsed, self.rows._row_bytes)
         # records are batched, where ragged rows would be rebatched one by one
         return None if any(one.shape is None for one in made or ()) else made
 
@@ -603,7 +617,7 @@ class GlobalOrder(EpochOrder):
         """The part of this worker in each global batch."""
         batch = self.options.batch or Batch(size=1)
         return Share(
-            rows=self._rows._epoch_rows,
+            rows=self.rows._epoch_rows,
             batch=batch.size,
             # if the values of rows decide batches, all rows are read
             drop_remainder=batch.drop_remainder and not self.depends_on_values,
@@ -612,11 +626,11 @@ class GlobalOrder(EpochOrder):
 
     @property
     def order_options(self) -> dict[str, Any]:
-        return self._rows._order_options
+        return self.rows._order_options
 
     @property
     def name_as(self) -> str | None:
-        named = self._rows.plan.options.name_as if isinstance(self._rows, MixedRows) else None
+        named = self.rows.plan.options.name_as if isinstance(self.rows, MixedRows) else None
         names = self.options.features
         return named if names is None or named in names else None
 
@@ -628,17 +642,18 @@ class GlobalOrder(EpochOrder):
         return tf.ensure_shape(numbers, [None])[0] if alone else tf.ensure_shape(numbers, [None])
 
     @cached_property
-    def _rows(self) -> Rows:
+    def rows(self) -> Rows:
+        """The rows of all workers."""
         if self.mixed is not None:
             return self.mixed()
-        return Rows([piece.path for piece in self.plan.pieces], self.schema)._ordered(self.options)
+        return Rows._of(self.plan.dataset(self.schema))._ordered(self.options)
 
     @cached_property
     def _shuffle(self) -> GlobalShuffle:
         shuffle = self.options.shuffle
         assert shuffle is not None
         chunk = self.plan.chunk if self.block is None else None
-        return GlobalShuffle(self._rows, self.parsed, shuffle.seed, self.share, self._handed, chunk)
+        return GlobalShuffle(self.rows, self.parsed, shuffle.seed, self.share, self._handed, chunk)
 
 
 def at_a_glance(options: Read, rows: int) -> Read:
