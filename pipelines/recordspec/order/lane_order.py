@@ -1,8 +1,9 @@
 """An order of an epoch in lanes, in which a worker reads files from their beginning to their end.
 
 The files, in an order by (seed, epoch), are laid end to end and cut into lanes of equally many rows; the
-first lanes have one row more, if the rows do not divide. Row i of lane l is at position `i * lanes + l` of
-the epoch. If the number of workers divides the lanes and the batch, workers have whole lanes, and together
+first lanes have one row more, if the rows do not divide. The numbers of the lanes are drawn by (seed, epoch),
+so that a batch of fewer rows than lanes has parts from everywhere. Row i of lane l is at position
+`i * lanes + l` of the epoch. If the number of workers divides the lanes and the batch, workers have whole lanes, and together
 read every byte once. A file that two lanes share is read in two parts.
 
 Within a lane, rows are permuted in windows. Each batch has rows of all lanes, and a lane is within one window
@@ -21,6 +22,9 @@ from recordspec.wire.arrays import Ints, offsets
 from recordspec.wire.hashes import splitmix64
 from recordspec.wire.permutation import mixed, permuted
 
+# In the place of the number of a window, for the permutation of the lanes.
+_OF_LANES = -1
+
 
 class LaneOrder:
     """The order of the rows of an epoch.
@@ -34,22 +38,26 @@ class LaneOrder:
 
     def __init__(self, rows: Ints, lanes: int, window: int, key: int) -> None:
         self._lanes, self._window, self._key = lanes, window, key
-        self._count = int(rows.sum())
         self._files = files = permuted(np.arange(len(rows)), len(rows), mixed(key, 0))
         self._ends, self._first = np.cumsum(rows[files]), offsets(rows)
         self._shift = self._first[:-1][files] - (self._ends - rows[files])
+        drawn = permuted(np.arange(lanes), lanes, mixed(key, _OF_LANES))
+        least, more = divmod(int(rows.sum()), lanes)
+        self._sizes = least + (np.arange(lanes) < more)
+        self._bounds = offsets(self._sizes[drawn])
+        self._begin = np.empty(lanes, np.int64)  # of each lane, among the files laid end to end
+        self._begin[drawn] = self._bounds[:-1]
 
     def rows_at(self, positions: Ints) -> Ints:
         numbers, lanes = np.divmod(positions, self._lanes)
-        least, more = divmod(self._count, self._lanes)
-        sizes = least + (lanes < more)
+        sizes = self._sizes[lanes]
         windows, within = np.divmod(numbers, self._window)
         bounds = np.minimum(sizes - windows * self._window, self._window)
         # the permutation of a window is one for all lanes, which are turned against each other
         keys = (windows.astype(np.uint64) << np.uint64(32)) + lanes.astype(np.uint64)
         turned = splitmix64(keys ^ np.uint64(mixed(self._key, 1))) % bounds.astype(np.uint64)
         places = (self._permuted(windows, within, bounds) + turned.astype(np.int64)) % bounds
-        places += windows * self._window + lanes * least + np.minimum(lanes, more)
+        places += windows * self._window + self._begin[lanes]
         rows: Ints = places + self._shift[np.searchsorted(self._ends, places, "right")]
         return rows
 
@@ -58,10 +66,7 @@ class LaneOrder:
         file = np.searchsorted(self._first, rows, "right") - 1
         turn = np.argsort(self._files)[file]  # where the file is among the files of the epoch
         places = rows - self._shift[turn]
-        least, more = divmod(self._count, self._lanes)
-        long = places < more * (least + 1)  # in a lane with one row more
-        size, begin = np.where(long, least + 1, max(1, least)), np.where(long, 0, more * (least + 1))
-        ends = begin + ((places - begin) // size + 1) * size
+        ends = self._bounds[np.searchsorted(self._bounds, places, "right")]
         stops: Ints = rows + np.minimum(ends, self._ends[turn]) - places
         return stops
 

@@ -482,6 +482,8 @@ class PacksInLanes(Packs):
         bounds = ends[self._of_lane] + numbers * np.diff(ends)[self._of_lane] // windows[self._of_lane]
         self._table = PackTable(costs, np.append(bounds, ends[-1]), self.capacities, pack.most)
         self._first_pack = self._table.windows[offsets(windows)]
+        # neighbours of a batch are no neighbours in the files
+        self._drawn = permuted(np.arange(lanes), lanes, mixed(seed, 1))
         self.count = lanes * int(np.diff(self._first_pack).max())
         self._last: tuple[int, Ints, Ints] | None = None
 
@@ -496,6 +498,7 @@ class PacksInLanes(Packs):
         key = mixed(self._seed, epoch)
         windows, firsts = self._windows(epoch, key)
         rounds, lanes = np.divmod(positions, self._lanes)
+        lanes = self._drawn[lanes]
         packs = np.full(len(positions), self._table.count)
         # a lane with fewer packs has its empty ones at equal distances, other lanes at other places: so no
         # batch has only empty ones

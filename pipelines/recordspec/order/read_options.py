@@ -16,7 +16,7 @@ from recordspec.schema.options import parse_bytes
 _MOST_CONTRAST = 100.0
 
 # Increased when a release changes the order of lanes for the same options.
-LANES_VERSION = 1
+LANES_VERSION = 2
 
 # Increased when a release changes which rows are in the packs of an epoch.
 PACK_VERSION = 1
