@@ -3,8 +3,8 @@
 The files, in an order by (seed, epoch), are laid end to end and cut into lanes of equally many rows; the
 first lanes have one row more, if the rows do not divide. The numbers of the lanes are drawn by (seed, epoch),
 so that a batch of fewer rows than lanes has parts from everywhere. Row i of lane l is at position
-`i * lanes + l` of the epoch. If the number of workers divides the lanes and the batch, workers have whole lanes, and together
-read every byte once. A file that two lanes share is read in two parts.
+`i * lanes + l` of the epoch. If the number of workers divides the lanes and the batch, workers have whole
+lanes, and together read every byte once. A file that two lanes share is read in two parts.
 
 Within a lane, rows are permuted in windows. Each batch has rows of all lanes, and a lane is within one window
 at any time: rows that are read together lie in as many ranges of files as there are lanes.
