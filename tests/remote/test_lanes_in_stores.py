@@ -131,6 +131,28 @@ def test_mixtures_and_packs_are_those_of_local_files(local, stored):
         assert found[0] == found[1]
 
 
+def test_packs_of_a_config_are_those_of_local_files(bucket, tmp_path):
+    """The build counts the lengths, and publishes them with the shards."""
+    (tmp_path / "lists.yaml").write_text(
+        "schema: lists\nfeatures: {tokens: {kind: ragged, dtype: int64, shape: [null]}}"
+    )
+    rng, found = np.random.default_rng(0), []
+    rows = [{"tokens": rng.integers(1, 99, rng.integers(0, 40))} for _ in range(900)]
+    for name, data in (("here", "here"), ("there", str(bucket / "lists"))):
+        (tmp_path / f"{name}.yaml").write_text(
+            f"schema: lists.yaml\ndata: {data}\nwrite: {{shards: 5}}\nfit: {{inputs: tokens}}\n"
+            "read: {batch: 8, shuffle: {lanes: 8, window: 30, seed: 3}, pack: 64}\n"
+        )
+        pipeline = rs.Pipeline.load(tmp_path / f"{name}.yaml")
+        pipeline.build(rows, progress=False)
+        found.append([batch["tokens"] for batch in pipeline.iterate("train", repeat=2)])
+        half = [batch["tokens"] for batch in pipeline.iterate("train", worker=1, workers=2)]
+        for one, other in zip(half, found[-1], strict=False):
+            np.testing.assert_array_equal(one, other[1::2])
+    assert len(found[0]) > 40
+    np.testing.assert_array_equal(*found)
+
+
 @pytest.mark.parametrize("kind", ["status", "cut", "drop", "flip"])
 def test_faults_change_nothing_but_time(local, stored, servers, kind):
     proxy = servers(stored.data.root.partition(":")[0]).proxy

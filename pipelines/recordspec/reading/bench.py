@@ -19,6 +19,7 @@ from recordspec.order.read_options import Read
 from recordspec.order.read_plan import Plan
 from recordspec.reading import stages
 from recordspec.reading.dataset import BufferedOrder, EpochOrder, GlobalOrder, build, elements_of, epoch_order
+from recordspec.reading.packed_order import PackedOrder
 from recordspec.reading.shuffle_buffer import gathered
 from recordspec.reading.transformations import CALLS, map_elements
 from recordspec.schema.schema import Schema
@@ -130,7 +131,7 @@ def bench(
         raise SpecError(Problem(path=("seconds",), expected="more than 0", got=str(seconds)))
     options = replace(options, cache="none")
     order = epoch_order(options, schema, plan, packed, predicate=predicate, measures=measures or {})
-    if isinstance(order, GlobalOrder) and not order.rows._is_local:
+    if isinstance(order, GlobalOrder | PackedOrder) and not order.rows._is_local:
         order = replace(order, options=replace(options, repeat=1))
         return Bench(stages=(), limit="", epochs=tuple(_epochs(order, map, seconds)))
     whole = build(options, schema, plan, map=map, predicate=predicate, measures=measures, packed=packed)
@@ -140,8 +141,11 @@ def bench(
     return Bench(stages=measured, limit=_limit(measured))
 
 
-def _epochs(order: GlobalOrder, mapped: Callable[..., Any] | None, seconds: float) -> Iterator[EpochRead]:
+def _epochs(
+    order: GlobalOrder | PackedOrder, mapped: Callable[..., Any] | None, seconds: float
+) -> Iterator[EpochRead]:
     files = order.rows._files
+    total = order.packs.pieces if isinstance(order, PackedOrder) else order.share.rows
     assert isinstance(files, RangedFiles)
     counts, begin = stages.untuned(_counts(order, elements_of(order, mapped))), _clocks()
     size = sum(files.sizes)
@@ -155,7 +159,7 @@ def _epochs(order: GlobalOrder, mapped: Callable[..., Any] | None, seconds: floa
         yield EpochRead(
             epoch=epoch,
             rows=round(rows),
-            share=float(rows / order.share.rows),
+            share=float(rows / total),
             seconds=wall,
             cpu=cpu,
             waited=now.waited - before.waited,
