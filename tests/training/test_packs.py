@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import recordspec as rs
 from recordspec.errors import RecordError, SpecError
+from shell import run
 
 SCHEMA = """
 schema: docs
@@ -410,6 +412,10 @@ def test_packs_are_mixed_by_their_weights(several):
     assert (whole // 1000 == packs).all()  # a pack is of one dataset
     counts = np.bincount(packs)[1:]
     assert counts.tolist() == plan.counts()
+    found = mixture.packs("train")
+    assert found.packs == len(packs)
+    filled = np.mean([(inputs["tokens_segment_ids"] > 0).mean() for inputs, _, _ in batches])
+    assert found.fill["tokens"] == pytest.approx(filled, abs=0.02)
     assert (np.abs(counts - len(packs) * np.array([5, 2, 1]) / 8) <= 2).all()
     # each row of a dataset comes once in each of its passes
     for number, size in enumerate(plan.rows):
@@ -472,6 +478,10 @@ def test_rows_are_mixed_before_they_are_packed(several):
                 np.testing.assert_array_equal(part[step][0]["tokens"], inputs["tokens"][worker::workers])
     table, steps, epoch_rows = mixture.explain()
     assert (steps, epoch_rows) == (found.steps, counts.sum())
+    told = [json.loads(line) for line in run("explain", several / "rows.yaml").stdout.splitlines()]
+    assert [one["rows"] for one in told[:3]] == held
+    assert told[3] == {"steps": found.steps, "rows": int(counts.sum())}
+    assert (told[4]["packs"], told[4]["steps"]) == (found.packs, found.steps)
     assert [one["read"] for one in table] == counts.tolist()
     of_tokens = rs.mix(
         mixture.pipelines,

@@ -137,11 +137,14 @@ def explain(file: Location, python: bool, form: str | None, as_json: bool) -> No
 
 def _explain_mixture(mixture: Mixture, as_json: bool) -> None:
     rows, steps, epoch_rows = mixture.explain()
-    units = "rows" if mixture.config.read.pack is None else "packs"
+    units = mixture._units
     named = [{units if key == "rows" else key: value for key, value in row.items()} for row in rows]
     print_rows(named, as_json, lambda: f"\n{steps:,} steps an epoch, of {epoch_rows:,} {units}")
     if wants_json(as_json):
         print_json({"steps": steps, units: epoch_rows})
+    if mixture.config.read.pack is not None:
+        split = mixture._usual_split
+        print_rows(mixture.packs(split).as_rows(split), as_json)
 
 
 def _holds(path: Path, content: bytes) -> bool:

@@ -652,11 +652,11 @@ class MixedPacks(Packs):
         return RowsInPacks.joined(parts, inverse)
 
     def plan(self, steps: int) -> PackPlan:
-        """What was planned, for all datasets together."""
-        plans = [one.plan(steps) for one in self._packs]
-        total = sum(one.packs for one in plans)
+        """What was planned, for the packs of an epoch; a pack has the mean values of its dataset's packs."""
+        plans, read = [one.plan(steps) for one in self._packs], self.mixture.counts()
+        pieces = [one.pieces / max(1, one.packs) * count for one, count in zip(plans, read, strict=True)]
 
-        def mean(shares: Iterable[Mapping[str, float]], counts: list[int]) -> dict[str, float]:
+        def mean(shares: Iterable[Mapping[str, float]], counts: Sequence[float]) -> dict[str, float]:
             found = dict.fromkeys(self.names, 0.0)
             for some, count in zip(shares, counts, strict=True):
                 for name, share in some.items():
@@ -665,11 +665,11 @@ class MixedPacks(Packs):
 
         return PackPlan(
             rows=sum(one.rows for one in plans),
-            pieces=sum(one.pieces for one in plans),
-            packs=total,
+            pieces=self.pieces,
+            packs=self.count,
             steps=steps,
-            fill=mean((one.fill for one in plans), [one.packs for one in plans]),
-            unpacked=mean((one.unpacked for one in plans), [one.pieces for one in plans]),
+            fill=mean((one.fill for one in plans), read),
+            unpacked=mean((one.unpacked for one in plans), pieces),
             most=max(one.most for one in plans),
             longer=sum(one.longer for one in plans),
             empty=sum(one.empty for one in plans),

@@ -465,6 +465,20 @@ class Mixture(Pipeline):
             lanes=None if read.shuffle is None else read.shuffle.lanes,
         )
 
+    @property
+    def _usual_split(self) -> str:
+        """`train`, or the first split that all datasets have. Raises SpecError if there is none."""
+        names = self._split_names
+        if not names:
+            expected = "a split that all datasets have"
+            raise SpecError(Problem(path=("mix", "datasets"), expected=expected, got="none"))
+        return "train" if "train" in names else names[0]
+
+    @property
+    def _units(self) -> str:
+        """What is mixed: rows, or the packs of each dataset."""
+        return "rows" if self.config.read.pack is None or self.options.packs == "mixed" else "packs"
+
     def explain(self, split: str | Sequence[str] | None = None) -> tuple[list[dict[str, Any]], int, int]:
         """What is read of each dataset in all passes of `read`, as `MixturePlan.report` has it; and the steps
         and the rows of an epoch.
@@ -474,11 +488,7 @@ class Mixture(Pipeline):
 
         Raises the errors of `plan`.
         """
-        names = self._split_names
-        if split is None and not names:
-            expected = "a split that all datasets have"
-            raise SpecError(Problem(path=("mix", "datasets"), expected=expected, got="none"))
-        split = split or ("train" if "train" in names else names[0])
+        split = split or self._usual_split
         plan = self.plan(split)
         passes = self.config.read.passes or 1
         if plan.epochs is not None and passes > plan.epochs:
