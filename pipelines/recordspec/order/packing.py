@@ -482,7 +482,7 @@ class PacksInLanes(Packs):
         bounds = ends[self._of_lane] + numbers * np.diff(ends)[self._of_lane] // windows[self._of_lane]
         self._table = PackTable(costs, np.append(bounds, ends[-1]), self.capacities, pack.most)
         self._first_pack = self._table.windows[offsets(windows)]
-        # neighbours of a batch are no neighbours in the files
+        # so that consecutive packs are not from adjacent parts of the files
         self._drawn = permuted(np.arange(lanes), lanes, mixed(seed, 1))
         self.count = lanes * int(np.diff(self._first_pack).max())
         self._last: tuple[int, Ints, Ints] | None = None
@@ -500,8 +500,8 @@ class PacksInLanes(Packs):
         rounds, lanes = np.divmod(positions, self._lanes)
         lanes = self._drawn[lanes]
         packs = np.full(len(positions), self._table.count)
-        # a lane with fewer packs has its empty ones at equal distances, other lanes at other places: so no
-        # batch has only empty ones
+        # a lane with fewer packs has its empty ones at equal distances, other lanes at other places: at the
+        # end of the epoch, batches would have only empty ones
         counts, most = np.diff(self._first_pack)[lanes], max(1, self.count // self._lanes)
         before = rounds * counts + lanes * most // self._lanes
         numbers = before // most
@@ -525,11 +525,11 @@ class PacksInLanes(Packs):
 class PackedMixture(Packs):
     """The packs of a mixture of rows: a pack may have rows of several datasets.
 
-    An epoch has so many rows of each dataset, and its packs are planned once. So each row in a pack has a
-    slot, whose size is the same in all epochs. The rows of a dataset, in ascending order of their lengths,
-    lie on a circle. An epoch takes rows at equal distances from it, and the next epoch goes on by the share
-    of the circle that an epoch reads. Hence each row comes once in a pass, and a slot gets rows of similar
-    lengths: its size is the length of the longest.
+    All epochs have the same number of rows of each dataset, so the packs are planned once: each row in a pack
+    has a slot, whose size is the same in all epochs. The rows of a dataset, in ascending order of their
+    lengths, lie on a circle. An epoch takes rows at equal distances from it, and the next epoch goes on by
+    the share of the circle that an epoch reads. Hence each row comes once in a pass, and a slot gets rows of
+    similar lengths: its size is the length of the longest.
 
     Args:
         pieces: the rows of each dataset, as pieces.
@@ -684,9 +684,10 @@ def _plan_of(
     steps: int,
     packs: int | None = None,
 ) -> PackPlan:
-    """What a table makes of rows of some datasets, of which an epoch reads so many.
+    """The plan of a table, for the rows of some datasets.
 
     Args:
+        read: the number of pieces of each dataset that an epoch reads.
         packs: the packs of an epoch; by default those of the table.
     """
     packs = table.count if packs is None else packs
