@@ -450,7 +450,7 @@ class PacksInLanes(Packs):
         lanes: the number of lanes.
         window: the rows of a window, at most.
 
-    Raises SpecError as `Pieces`.
+    Raises SpecError as `Pieces`, and for a lane without packs.
     """
 
     def __init__(
@@ -482,9 +482,14 @@ class PacksInLanes(Packs):
         bounds = ends[self._of_lane] + numbers * np.diff(ends)[self._of_lane] // windows[self._of_lane]
         self._table = PackTable(costs, np.append(bounds, ends[-1]), self.capacities, pack.most)
         self._first_pack = self._table.windows[offsets(windows)]
+        own = np.diff(self._first_pack)
+        if self._table.count and not own.all():  # most packs could be empty
+            expected, got = f"packs for each of {lanes} lanes", f"none for {int((own == 0).sum())}"
+            hint = "fewer `lanes`"
+            raise SpecError(Problem(path=("read", "shuffle", "lanes"), expected=expected, got=got, hint=hint))
         # so that consecutive packs are not from adjacent parts of the files
         self._drawn = permuted(np.arange(lanes), lanes, mixed(seed, 1))
-        self.count = lanes * int(np.diff(self._first_pack).max())
+        self.count = lanes * int(own.max())
         self._last: tuple[int, Ints, Ints] | None = None
 
     @property
