@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -82,12 +81,12 @@ class _Lazy:
         if name.startswith("_") and name != "__version__":
             raise AttributeError(name)  # pytest looks for its own marks in every name of a module
         try:
-            module = importlib.import_module("tensorflow")
+            import tensorflow  # a statement, which is much faster than import_module once it is imported
         except ImportError as missing:
             raise missing_package(
                 "TensorFlow", "tensors and tf.data", "recordspec[tensorflow]", missing
             ) from None
-        return getattr(module, name)
+        return getattr(tensorflow, name)
 
 
 tf: Any = _Lazy()
