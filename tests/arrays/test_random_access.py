@@ -8,6 +8,8 @@ import pickle
 import resource
 import shutil
 import threading
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,8 @@ import recordspec as rs
 from frames_by_hand import frame
 from recordspec import RecordError, SpecError, StoreError
 from recordspec.locations import location
+from recordspec.store import ranged_files
+from recordspec.wire.compression import PIECE
 
 SCHEMA = rs.Schema.loads("""
 schema: rides
@@ -230,13 +234,62 @@ def test_what_cannot_be_read_is_named(data, tmp_path):
     with pytest.raises(RecordError, match=r"/x: record 1 at byte \d+: "):
         rows[1]
     assert rows[0]["id"] == 0
-    rs.write(ROWS, SCHEMA, tmp_path / "zipped", compression="gzip", progress=False)
-    with pytest.raises(
-        RecordError, match="expected an uncompressed file, got gzip, which has no random access"
-    ):
-        rs.open(tmp_path / "zipped")
     with pytest.raises(StoreError, match="does not exist"):
         rs.open(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("layout", ["rows", {"blocks": 16}])
+@pytest.mark.parametrize("compression", ["gzip", "zlib"])
+def test_compressed_rows_are_those_of_other_files(tmp_path, compression, layout, monkeypatch):
+    rng = np.random.default_rng(1)
+    schema = rs.Schema.loads("schema: s\nfeatures: {id: int64, blob: string, short: string}")
+    rows = [{"id": n, "blob": rng.bytes(n % 9 * 300), "short": "a" * (n % 5)} for n in range(2000)]
+    how = {"layout": layout, "shards": 3, "progress": False}
+    rs.write(rows, schema, tmp_path / "plain", **how)
+    rs.write(rows, schema, tmp_path / "zipped", **how, compression=compression)
+    plain, zipped = rs.open(tmp_path / "plain"), rs.open(tmp_path / "zipped")
+    numbers = rng.integers(0, 2000, 100)
+    for some in (numbers, slice(300, 900), 1999):
+        assert same(plain[some], zipped[some])
+    assert zipped.places([1500])[0][0].name.startswith("train-00002")
+    for shuffle in (None, {"lanes": 8, "window": "4KiB", "seed": 1}):
+        batches = [rs.iterate(opened, batch=64, shuffle=shuffle) for opened in (plain, zipped)]
+        assert all(same(*both) for both in zip(*batches, strict=True))
+    with pytest.raises(SpecError, match="expected `lanes` for compressed files, got `global`"):
+        next(iter(rs.iterate(zipped, batch=8, shuffle=True, seed=1)))
+    # few pieces stay in memory, in forked processes, too
+    monkeypatch.setattr(ranged_files, "_MEMORY", PIECE)
+    with get_context("fork").Pool(2) as pool:
+        found = pool.map(partial(_ids_of, zipped), np.split(numbers, 4))
+    assert np.concatenate(found).tolist() == numbers.tolist()
+    again = pickle.loads(pickle.dumps(zipped))
+    assert same(again[numbers], plain[numbers])
+
+
+def same(one, other) -> bool:
+    return all(np.array_equal(values, other[name]) for name, values in one.items())
+
+
+def _ids_of(rows, numbers):
+    return rows[numbers]["id"]
+
+
+def test_damage_of_a_compressed_file_is_named(tmp_path):
+    rng = np.random.default_rng(1)
+    rows = [{"id": n, "blob": rng.choice([*b"abcd"], 4000).astype(np.uint8).tobytes()} for n in range(300)]
+    schema = rs.Schema.loads("schema: s\nfeatures: {id: int64, blob: string}")
+    rs.write(rows, schema, tmp_path / "data", shards=1, compression="zlib", progress=False)
+    path, opened = next((tmp_path / "data").glob("train-*")), rs.open(tmp_path / "data")
+    data = bytearray(path.read_bytes())
+    restarts = opened._indices[0].restarts
+    data[int(restarts[2]) + 3 : int(restarts[2]) + 90] = bytes(87)
+    path.write_bytes(data)
+    assert opened[5]["id"] == 5
+    with pytest.raises(RecordError, match=r"zlib: bytes [\d,]+ to [\d,]+: expected whole compressed data"):
+        opened[150]
+    path.write_bytes(data[:-1])
+    with pytest.raises(StoreError, match=r"zlib: expected [\d,]+ bytes, got [\d,]+"):
+        opened[250]
 
 
 def test_blocks_without_a_manifest_are_refused(data, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import os
@@ -24,6 +25,7 @@ from recordspec.locations import location
 from recordspec.progress import Progress
 from recordspec.store import index as module
 from recordspec.store.dataset import StoredDataset
+from recordspec.store.index import of_bytes
 from recordspec.store.scan import Scanner
 from recordspec.wire import tfrecord
 from recordspec.wire.compression import CODECS
@@ -163,17 +165,29 @@ def test_a_dataset_has_one_index_which_is_made_again(tmp_path):
     )
 
 
-def test_a_compressed_file_has_no_index_but_records(tmp_path):
-    path = tmp_path / "x.gz"
-    stream = CODECS["gzip"].compressor()
-    path.write_bytes(bytes(stream.compress(b"".join(map(frame, RECORDS)))) + stream.flush())
+def test_a_compressed_file_has_an_index_with_restart_points(tmp_path):
+    path, data = tmp_path / "x.gz", b"".join(map(frame, RECORDS))
+    path.write_bytes(gzip.compress(data))
     with pytest.raises(RecordError) as caught:
         index(path)
-    hint = "(`recordspec reshard --compression none` makes one)"
-    assert (
-        str(caught.value)
-        == f"{path}: expected an uncompressed file, got gzip, which has no random access {hint}"
+    assert str(caught.value) == (
+        f"{path}: expected a file of which records can be read alone, got gzip without restart points "
+        "(`recordspec reshard` compresses it with restart points)"
     )
+    stream = CODECS["gzip"].compressor()
+    path.write_bytes(bytes(stream.compress(data)) + stream.flush())
+    with pytest.raises(RecordError) as caught:
+        index(path, "dali")
+    hint = "(`recordspec reshard --compression none` makes one)"
+    assert str(caught.value) == f"{path}: expected an uncompressed file, got gzip {hint}"
+    (written,) = index(path)
+    assert written.records == 300
+    made = of_bytes(Path(written.index).read_bytes())
+    assert (made.size, made.restarts[:-1].tolist()) == (len(data), stream.restarts)
+    rows = rs.open(path)
+    wanted = [299, 3, 150, 3]
+    assert rows.records(wanted) == [RECORDS[row] for row in wanted]
+    assert [rows.records([row])[0] for row in wanted] == rows.records(wanted)
     assert [one.data for one in records(path, [299, 3])] == [RECORDS[3], RECORDS[299]]
     with pytest.raises(SpecError) as missing:
         record(path, 300)

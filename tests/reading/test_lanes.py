@@ -15,7 +15,7 @@ pytestmark = pytest.mark.tensorflow
 SCHEMA = "schema: s\nfeatures: {n: int64, words: {kind: ragged, dtype: string, shape: [null]}}"
 
 
-@pytest.fixture(scope="module", params=["rows", "{blocks: 16}"])
+@pytest.fixture(scope="module", params=["rows", "{blocks: 16}", "rows, compression: gzip"])
 def config(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("lanes")
     (folder / "s.yaml").write_text(SCHEMA)

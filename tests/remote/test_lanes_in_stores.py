@@ -46,6 +46,7 @@ def server(request, servers):
 
 
 def config(folder: Path, data: str, staging: str = "", layout: str = "rows") -> rs.Pipeline:
+    """A config; `layout` may be followed by other options of `write`."""
     (folder / "s.yaml").write_text(SCHEMA)
     path = folder / f"{abs(hash(data))}.yaml"
     path.write_text(
@@ -55,7 +56,7 @@ def config(folder: Path, data: str, staging: str = "", layout: str = "rows") -> 
     return rs.Pipeline.load(path)
 
 
-@pytest.fixture(scope="module", params=["rows", "{blocks: 10}"])
+@pytest.fixture(scope="module", params=["rows", "{blocks: 10}", "rows, compression: zlib"])
 def local(request, tmp_path_factory) -> rs.Pipeline:
     rng = np.random.default_rng(0)
     made = config(tmp_path_factory.mktemp("lanes"), "data", layout=request.param)

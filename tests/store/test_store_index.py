@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from dataclasses import replace
 from hashlib import sha256
 from itertools import pairwise
@@ -13,9 +14,11 @@ from hypothesis import strategies as st
 
 import recordspec as rs
 from recordspec import StoreError
+from recordspec.integrity.indexing import index as write_index
 from recordspec.locations import location
 from recordspec.store.index import CHUNK, GROUP, IndexWriter, of_bytes, of_dataset
 from recordspec.store.manifest import Manifest
+from recordspec.wire.compression import CODECS
 from selection import scaled
 
 SCHEMA = rs.Schema.loads("{schema: s, features: {a: int64, b: text}}")
@@ -95,11 +98,22 @@ def test_rows_are_added_to_a_dataset_of_an_older_release(tmp_path):
     check(tmp_path / "data", manifest)
 
 
-def test_compressed_shards_have_none(tmp_path):
-    manifest = rs.write(ROWS, SCHEMA, tmp_path / "data", compression="gzip", progress=False)
-    assert manifest.index_sha256 is None
-    assert of_dataset(location(tmp_path / "data"), manifest) == {}
-    assert not (tmp_path / "data/index.bin").exists()
+def test_compressed_shards_have_one_with_restart_points(tmp_path):
+    options = {"key": "a", "compression": "gzip", "progress": False}
+    manifest = rs.write(ROWS, SCHEMA, tmp_path / "data", **options)
+    built = (tmp_path / "data/index.bin").read_bytes()
+    write_index(tmp_path / "data")
+    assert (tmp_path / "data/index.bin").read_bytes() == built
+    for name, index in of_dataset(location(tmp_path / "data"), manifest).items():
+        stored = (tmp_path / "data" / name).read_bytes()
+        assert CODECS["gzip"].restarts(memoryview(stored)) == index.restarts[:-1].tolist()
+        assert (index.bytes, index.size) == (len(stored), len(gzip.decompress(stored)))
+    # without one, as an older release has written it, rows are added, and there is still none
+    (tmp_path / "data/index.bin").unlink()
+    (tmp_path / "data/manifest.json").write_text(replace(manifest, index_sha256=None).dump())
+    more = rs.write([{"a": 1000, "b": ""}], SCHEMA, tmp_path / "data", append=True, **options)
+    assert more.index_sha256 is None
+    assert of_dataset(location(tmp_path / "data"), more) == {}
 
 
 def test_an_index_of_other_shards_is_an_error(tmp_path):

@@ -225,7 +225,7 @@ class BatchReader:
 
     def _expecting(self, groups: Iterable[Group], order: Permutation | None = None) -> Iterator[Group]:
         """The groups. What the next ones read begins to come from a store while one is decoded."""
-        if self._wanted._is_local:
+        if self._wanted._is_mapped:
             yield from groups
             return
         waiting = deque[Group]()

@@ -34,7 +34,7 @@ from recordspec.schema.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.store.dataset import StoredDataset, without_schema
 from recordspec.store.expand import Files, Split
-from recordspec.store.index import FileIndex, check_records, check_uncompressed, made_again, of_bytes
+from recordspec.store.index import FileIndex, check_records, made_again, of_bytes
 from recordspec.store.kept_pieces import KeptPieces
 from recordspec.store.manifest import KEYS_FILE, manifest_in
 from recordspec.store.mapped_files import MappedFiles
@@ -62,12 +62,13 @@ class Rows:
     the offset of each record. For files without an index, it is computed from the record lengths when they
     are opened.
 
-    Files are mapped into memory; of objects in a store, the ranges that are wanted are read. May be used from
-    several threads and pickled, and local files in forked processes.
+    Files are mapped into memory; of objects in a store and of compressed files, the pieces of 256 KiB that
+    are wanted are read. May be used from several threads and pickled, and local files in forked processes.
 
     Raises:
         StoreError: there is no file, an object has no index, or a file was written with another schema.
-        RecordError: a file is compressed, or has an invalid record length.
+        RecordError: a file is compressed without restart points, as other programs write it, or has an
+            invalid record length.
 
     Attributes:
         schema: the schema; None for files without a schema, which only `records` can read.
@@ -102,9 +103,6 @@ class Rows:
 
     def _read_dataset(self, dataset: StoredDataset) -> None:
         listed = dataset.shards
-        for path in dataset.paths:
-            is_remote = path in listed and isinstance(path, RemotePath)  # reading it takes a request
-            check_uncompressed(path, dataset.by_folder[path.parent].compression if is_remote else None)
         # one that does not list all files says nothing of the others
         self.manifest = dataset.manifest if dataset.is_listed else None
         self.schema = dataset.given if self.manifest is None else dataset.schema
@@ -141,7 +139,8 @@ class Rows:
         if remote and len(remote) < len(paths):
             got, hint = "is in an object store, and others are not", "open them apart"
             raise StoreError(State(where=str(remote[0]), got=got, hint=hint))
-        self._files = RangedFiles(remote, indices) if remote else MappedFiles(paths, indices)
+        in_pieces = remote or any(index.restarts is not None for index in indices)
+        self._files = RangedFiles(paths, indices) if in_pieces else MappedFiles(paths, indices)
         self._first = self._files.first if counts is None else offsets(np.array(counts, np.int64))
         self._firsts: list[int] = self._first.tolist()
 
@@ -345,13 +344,15 @@ class Rows:
             True
         """
         shuffle = read.shuffle
-        if isinstance(self._files, RangedFiles) and isinstance(read.staging, Staging):
+        remote = isinstance(self._paths[0], RemotePath)
+        if isinstance(self._files, RangedFiles) and remote and isinstance(read.staging, Staging):
             self._files.kept = KeptPieces.of(read.staging.folder, read.staging.size)
         if shuffle is None:
             return self
         if shuffle.lanes is None:
-            if isinstance(self._files, RangedFiles):
-                expected, hint = "`lanes` for files in an object store", "`shuffle: {lanes: 240, seed: 1}`"
+            if not self._is_mapped:
+                expected = f"`lanes` for {'files in an object store' if remote else 'compressed files'}"
+                hint = "`shuffle: {lanes: 240, seed: 1}`"
                 raise SpecError(Problem(path=("shuffle",), expected=expected, got="`global`", hint=hint))
             return self
         window = shuffle.window
@@ -362,17 +363,17 @@ class Rows:
         return made
 
     @property
-    def _is_local(self) -> bool:
-        """Whether the files are on this machine.
+    def _is_mapped(self) -> bool:
+        """Whether the files are mapped into memory, and not read in pieces.
 
         Example:
-            >>> rs.open("data/points")._is_local
+            >>> rs.open("data/points")._is_mapped
             True
         """
         return self._files.stays
 
     def _expect(self, numbers: Ints, order: Permutation | None = None) -> None:
-        """Begins to read rows of a store that will be wanted next.
+        """Begins to read pieces with rows that will be wanted next.
 
         Args:
             order: the order in which rows are read: after some of a lane, its next ones are wanted.
@@ -380,7 +381,7 @@ class Rows:
         Example:
             >>> rs.open("data/points")._expect(np.array([3, 1]))
         """
-        if self._is_local:
+        if self._is_mapped:
             return
         stops = order.stops_of(numbers) if isinstance(order, LaneOrder) else None
         if self._block is not None:

@@ -9,14 +9,15 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from recordspec.errors import Problem, SpecError, one_of, system_errors
+from recordspec.errors import Problem, RecordError, SpecError, one_of, system_errors
 from recordspec.locations import Location, atomic_write, output_file
 from recordspec.progress import Progress
 from recordspec.store.expand import Files, expand_dataset
-from recordspec.store.index import check_uncompressed, indexed, of_file, of_shard
+from recordspec.store.index import indexed, of_file, of_shard
 from recordspec.store.manifest import FILE, INDEX_FILE, INDEX_SUFFIXES, Manifest, Shard, manifest_in
 from recordspec.store.scan import run
 from recordspec.store.transaction import changing
+from recordspec.wire.file_types import compression_of
 from recordspec.wire.tfrecord import record_ends
 
 Format = Literal["recordspec", "tfrecord", "dali"]
@@ -52,14 +53,18 @@ def index(
         jobs: the number of processes; None for one per processor if there is much to read.
         progress: receives the number of indexed records.
 
-    Raises SpecError for another form, RecordError if a file is compressed or a length is corrupt, and
-    StoreError if there is no file or the index cannot be written.
+    Raises SpecError for another form; RecordError if a length is corrupt, and for a compressed file without
+    restart points, or in another form; StoreError if there is no file or the index cannot be written.
     """
     if form not in FORMATS:
         raise SpecError(Problem(path=("format",), expected=one_of(FORMATS), got=f"`{form}`"))
     paths, manifests = expand_dataset(files)
     for path in paths:
-        check_uncompressed(path)
+        if form != "recordspec" and (compression := compression_of(path)) != "none":
+            hint = "`recordspec reshard --compression none` makes one"
+            raise RecordError(
+                Problem(where=str(path), expected="an uncompressed file", got=compression, hint=hint)
+            )
     known: dict[Location, Written] = {}
     progress = progress or Progress(show=False)
     progress.begin("indexing", None)
@@ -72,14 +77,17 @@ def index(
                 _index_dataset(folder, manifest, jobs, progress)
             known |= {path: _of_shard(path, manifest, shards[path.name]) for path in listed}
     alone = [(path, form) for path in paths if path not in known]
-    written = run(_index_beside, alone, [path for path, _ in alone], jobs, "index")
+    made = run(_index_of, alone, [path for path, _ in alone], jobs, "index")
     done = []
     for path in paths:
-        if path in known:
-            done.append(known[path])
-            continue
-        done.append(next(written))
-        progress.advance(done[-1].records)
+        if path not in known:
+            target = path.with_name(f"{path.name}{INDEX_SUFFIXES[form]}")
+            data, records = next(made)
+            with output_file(target, force=True) as begun, begun.open("wb") as file:
+                file.write(data)
+            known[path] = Written(file=str(path), index=str(target), records=records)
+            progress.advance(records)
+        done.append(known[path])
     return done
 
 
@@ -108,13 +116,12 @@ def _of_shard(path: Location, manifest: Manifest, shard: Shard) -> Written:
     return Written(file=str(path), index=str(index), records=shard.records)
 
 
-def _index_beside(path: Location, form: Format, attempt: str) -> Written:
-    target, records = path.with_name(f"{path.name}{INDEX_SUFFIXES[form]}"), 0
-    with output_file(target, force=True) as begun, begun.open("wb") as file:
-        for data, count in [of_file(path)] if form == "recordspec" else _lines(path):
-            file.write(data)
-            records += count
-    return Written(file=str(path), index=str(target), records=records)
+def _index_of(path: Location, form: Format, attempt: str) -> tuple[bytes, int]:
+    """The index of a file, and the number of its records."""
+    if form == "recordspec":
+        return of_file(path)
+    parts = [*_lines(path)]
+    return b"".join(data for data, _ in parts), sum(count for _, count in parts)
 
 
 def _lines(path: Location) -> Iterator[tuple[bytes, int]]:

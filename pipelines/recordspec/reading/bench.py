@@ -131,7 +131,7 @@ def bench(
         raise SpecError(Problem(path=("seconds",), expected="more than 0", got=str(seconds)))
     options = replace(options, cache="none")
     order = epoch_order(options, schema, plan, packed, predicate=predicate, measures=measures or {})
-    if isinstance(order, GlobalOrder | PackedOrder) and not order.rows._is_local:
+    if isinstance(order, GlobalOrder | PackedOrder) and order.plan.pieces[0].remote is not None:
         order = replace(order, options=replace(options, repeat=1))
         return Bench(stages=(), limit="", epochs=tuple(_epochs(order, map, seconds)))
     whole = build(options, schema, plan, map=map, predicate=predicate, measures=measures, packed=packed)
@@ -148,7 +148,7 @@ def _epochs(
     total = order.packs.pieces if isinstance(order, PackedOrder) else order.share.rows
     assert isinstance(files, RangedFiles)
     counts, begin = stages.untuned(_counts(order, elements_of(order, mapped))), _clocks()
-    size = sum(files.sizes)
+    size = files.stored
     for epoch in range(_EPOCHS):
         start, before, rows = _clocks(), files.counters, 0.0
         for number in counts.as_numpy_iterator():

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from itertools import chain
 from typing import Any
 
 from recordspec._tf import Dataset, tf
@@ -47,34 +46,25 @@ def check(options: Read, plan: Plan) -> None:
     assert options.shuffle is not None
     if options.shuffle.lanes is None:
         problems += problems_of_files(plan, PATH, "; or shuffle with a buffer")
-    else:
-        problems += problems_of_files(plan, LANES_PATH, "; or shuffle with a buffer", remote=True)
     if problems:
         raise SpecError(problems)
 
 
-def problems_of_files(
-    plan: Plan, path: tuple[str, ...], otherwise: str = "", *, remote: bool = False
-) -> list[Problem]:
-    """The problem of files of which no row can be read alone.
+def problems_of_files(plan: Plan, path: tuple[str, ...], otherwise: str = "") -> list[Problem]:
+    """The problem of files of which pieces are read, if rows are in an order of other places.
 
     Args:
-        path: the option that needs it.
+        path: the option that needs the order.
         otherwise: another way, for the hint.
-        remote: whether files may be in a store.
     """
-    of_store = (one for one in plan.pieces if one.remote is not None and not remote)
-    compressed = (one for one in plan.pieces if one.compression != "none")
-    piece = next(chain(of_store, compressed), None)
-    if piece is None:
+    pieces = (one for one in plan.pieces if one.remote is not None or one.compression != "none")
+    if (piece := next(pieces, None)) is None:
         return []
-    expected, got, hint = "files of this machine", f"`{piece.path}`", "copy them"
-    if path == PATH:
-        hint = "`shuffle: {lanes: 240}` reads ranges of objects"
-    if piece.remote is None or remote:
-        hint = "`recordspec reshard --compression none` writes such files"
+    expected, got = "files of this machine", f"`{piece.path}`"
+    if piece.remote is None:
         expected, got = "files that are not compressed", f"{piece.compression}: {got}"
-    return [Problem(path=path, expected=expected, got=got, hint=hint + otherwise)]
+    hint = f"`shuffle: {{lanes: 240}}` reads a piece of a file once{otherwise}"
+    return [Problem(path=path, expected=expected, got=got, hint=hint)]
 
 
 class GlobalShuffle:
@@ -134,7 +124,7 @@ class GlobalShuffle:
         epoch, first = self._epochs.of(of_pass), int(step)
         positions = self._share.positions(first, min(first + self._together, self._share.steps))
         order, windows = self._order(epoch, int(positions[0]))
-        if not self._rows._is_local and first + self._together < self._share.steps:
+        if not self._rows._is_mapped and first + self._together < self._share.steps:
             stop = min(first + 2 * self._together, self._share.steps)
             positions_next = self._share.positions(first + self._together, stop)
             self._rows._expect(order.rows_at(positions_next), order)

@@ -56,7 +56,7 @@ class PackedOrder(EpochOrder):
         """The order of the packs of all rows; arguments as for `dataset.epoch_order`."""
         shuffle = options.shuffle
         has_lanes = shuffle is not None and shuffle.lanes is not None
-        if problems := global_shuffle.problems_of_files(plan, PATH, remote=has_lanes):
+        if not has_lanes and (problems := global_shuffle.problems_of_files(plan, PATH)):
             raise SpecError(problems)
         rows = Rows._of(plan.dataset(schema))._ordered(options) if mixed is None else mixed()
         return cls(options=options, schema=schema, plan=plan, packs=packed(rows), rows=rows, **others)
@@ -121,7 +121,7 @@ class PackedOrder(EpochOrder):
         step, replica = divmod(int(number), self.replicas)
         epoch = self._epochs.of(of_pass)
         found = self._packs_of(epoch, step, replica)
-        if not self.rows._is_local and step + 1 < self.share.steps:
+        if not self.rows._is_mapped and step + 1 < self.share.steps:
             self.rows._expect(self._packs_of(epoch, step + 1, replica).rows)
         records = self._fetcher.fetch(found.rows, self._recent)
         return [*found.arrays, *records]

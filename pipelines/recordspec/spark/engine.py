@@ -269,8 +269,8 @@ def _written(
 
 def _fetch_pieces(plan: BuildPlan, shard: Shard, job: str, store: RemotePath) -> None:
     """Moves the hashes of the keys of a shard, and its index, from the store to the plan's folder."""
-    keyed, indexed = plan.options.unique and shard.rows > 0, plan.options.compression == "none"
-    for suffix in [KEYS] * keyed + [INDEX] * indexed:
+    keyed = plan.options.unique and shard.rows > 0
+    for suffix in [KEYS] * keyed + [INDEX]:
         piece = piece_of(shard, suffix, job, store)
         with open_file(piece) as there, (plan.folder / f"{shard.file}{suffix}").open("wb") as here:
             shutil.copyfileobj(there, here)

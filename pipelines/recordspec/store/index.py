@@ -3,8 +3,11 @@
 The index of a file is a header, groups of records, and residuals. A group holds the first offset and the
 smallest frame size of GROUP records. A residual is the offset of a record less `first + number * smallest`,
 stored in 0, 1, 2, 4 or 8 bytes; the width is the same for CHUNK records. Hence any offset is computed from
-one group and one residual, and records of equal size take no residuals. The index of a dataset is the
-concatenation of its shards' indices, in the order of the splits and shards. All integers are little-endian.
+one group and one residual, and records of equal size take no residuals. All integers are little-endian.
+
+The index of a compressed file has the offsets in the uncompressed bytes. After the residuals, it has the
+number of these bytes, and the offset in the file of each PIECE of them. The index of a dataset is the
+concatenation of its shards' indices, in the order of the splits and shards.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import hashlib
 import logging
 import stat
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,9 +31,10 @@ from recordspec.remote import RemotePath
 from recordspec.store.manifest import INDEX, INDEX_FILE, Manifest, Shard
 from recordspec.store.mapped_files import mapped_file
 from recordspec.wire.arrays import Bytes, Ints
+from recordspec.wire.compression import CODECS, PIECE, Compression
 from recordspec.wire.file_types import compression_of
 from recordspec.wire.framing import FRAME_BYTES, HEADER_BYTES, length_in
-from recordspec.wire.tfrecord import RecordRange, record_ends
+from recordspec.wire.tfrecord import RecordRange, record_ends, scan_chunks
 
 log = logging.getLogger("recordspec")
 
@@ -44,10 +48,14 @@ _MOST_BYTES = 4 << 30
 # records, and of bytes of residuals
 _HEADER = struct.Struct("<8sQ32sqQQ")
 _FOOTER = struct.Struct("<I")  # CRC32C of all preceding bytes
-_MAGIC = b"rsindex\x01"
+_MAGIC, _COMPRESSED = b"rsindex\x01", b"rsindex\x02"
+_SIZE = struct.Struct("<Q")  # the uncompressed bytes, in the index of a compressed file
 _GROUP = np.dtype([("first", "<u8"), ("place", "<u8"), ("smallest", "<u4"), ("width", "u1")])
 _ONE_GROUP = struct.Struct("<QQIB")
 _WIDTHS = (0, 1, 2, 4, 8)
+# What a file without restart points is not.
+_ALONE = "a file of which records can be read alone"
+_RESHARD = "`recordspec reshard` compresses it with restart points"
 _LARGEST = 0xFFFFFFFF  # the largest value of `smallest`: a frame of another writer may be larger
 
 OffsetGroups = npt.NDArray[np.void]
@@ -62,6 +70,9 @@ class FileIndex:
         sha256: the hash of the file, or `Shard.identity`; empty if unknown.
         mtime_ns: the modification time of the file; 0 if the hash identifies it.
         records: the number of records.
+        size: the size of the file, uncompressed.
+        restarts: where each piece of a compressed file begins, and where the last one ends, int64 `[p + 1]`;
+            None for another file.
         data: the index as it is stored.
     """
 
@@ -69,13 +80,15 @@ class FileIndex:
     sha256: str
     mtime_ns: int
     records: int
+    size: int
+    restarts: Ints | None
     data: memoryview
 
     def offsets(self, numbers: Ints) -> Ints:
-        """The offset of each record, int64 `[n]`; for the number after the last record, the end of the last
-        record. Takes constant time and memory for each.
+        """The offset of each record, in uncompressed bytes, int64 `[n]`; for the number after the last
+        record, the end of the last record. Takes constant time and memory for each.
         """
-        offsets = np.full(len(numbers), self.bytes, np.int64)
+        offsets = np.full(len(numbers), self.size, np.int64)
         inside = np.flatnonzero(numbers < self.records)
         groups, within = self.groups[numbers[inside] // GROUP], numbers[inside] % GROUP
         values = groups["first"].astype(np.int64) + within * groups["smallest"].astype(np.int64)
@@ -98,7 +111,7 @@ class FileIndex:
         at += _HEADER.size + -(-self.records // GROUP) * _GROUP.itemsize + within * width
         start = first + within * smallest + int.from_bytes(self.data[at : at + width], "little")
         if number + 1 == self.records:
-            return start, self.bytes
+            return start, self.size
         if within + 1 == GROUP:
             return start, self.frame(number + 1)[0]
         at += width
@@ -112,11 +125,18 @@ class FileIndex:
     @property
     def residuals(self) -> Bytes:
         """The residuals, uint8 `[r]`."""
-        return np.frombuffer(self.data, np.uint8)[_HEADER.size + self.groups.nbytes : -_FOOTER.size]
+        start, stop = _HEADER.size + self.groups.nbytes, len(self.data) - _FOOTER.size
+        if self.restarts is not None:
+            stop -= _SIZE.size + 8 * (len(self.restarts) - 1)
+        return np.frombuffer(self.data, np.uint8)[start:stop]
 
     @property
     def is_sound(self) -> bool:
-        """Whether every residual is present, so that no memory outside of the index is read."""
+        """Whether every residual is present, so that no memory outside of the index is read, and pieces have
+        an end after their beginning.
+        """
+        if self.restarts is not None and (np.diff(self.restarts, prepend=0) < 0).any():
+            return False
         groups = self.groups
         counts = np.minimum(GROUP, self.records - GROUP * np.arange(len(groups)))
         stops = groups["place"] + (counts * groups["width"]).astype(np.uint64)
@@ -176,15 +196,24 @@ class IndexWriter:
             self._residuals.append(residuals.astype(f"<u{width}").tobytes())
             self._place += len(starts) * width
 
-    def close(self, size: int, sha256: str = "", mtime_ns: int = 0) -> bytes:
-        """Returns the index of a file with this size, and this hash or modification time."""
+    def close(
+        self, size: int, sha256: str = "", mtime_ns: int = 0, restarts: Sequence[int] | None = None
+    ) -> bytes:
+        """Returns the index of a file with this size, and this hash or modification time.
+
+        Args:
+            restarts: where each piece of a compressed file begins.
+        """
         rest = np.concatenate([np.zeros(0, np.int64), *self._waiting])
         if len(rest):
             self._add_chunk(rest)
         self._waiting, self._number_waiting = [], 0
         hashed = bytes.fromhex(sha256) if sha256 else bytes(32)
-        head = _HEADER.pack(_MAGIC, size, hashed, mtime_ns, self.records, self._place)
+        magic = _MAGIC if restarts is None else _COMPRESSED
+        head = _HEADER.pack(magic, size, hashed, mtime_ns, self.records, self._place)
         data = b"".join([head, *self._groups, *self._residuals])
+        if restarts is not None:
+            data += _SIZE.pack(self._offset) + np.array(restarts, "<u8").tobytes()
         return data + _FOOTER.pack(crc32c(data))
 
 
@@ -205,12 +234,27 @@ def parse(data: memoryview, where: str) -> Iterator[FileIndex]:
 
 def _parsed(data: memoryview, where: str) -> FileIndex:
     if len(data) >= _HEADER.size + _FOOTER.size:
-        magic, size, hashed, mtime_ns, records, residuals = _HEADER.unpack_from(data)
+        magic, stored, hashed, mtime_ns, records, residuals = _HEADER.unpack_from(data)
         stop = _HEADER.size + -(-records // GROUP) * _GROUP.itemsize + residuals
-        if magic == _MAGIC and data[stop : stop + _FOOTER.size] == _FOOTER.pack(crc32c(data[:stop])):
+        size, restarts = stored, None
+        if magic == _COMPRESSED and len(data) >= stop + _SIZE.size:
+            (size,) = _SIZE.unpack_from(data, stop)
+            pieces = data[stop + _SIZE.size :][: 8 * -(-size // PIECE)]
+            stop += _SIZE.size + len(pieces)
+            if len(pieces) % 8 == 0:
+                restarts = np.append(np.frombuffer(pieces, "<u8").astype(np.int64), stored)
+        known = magic == _MAGIC or restarts is not None
+        if known and data[stop : stop + _FOOTER.size] == _FOOTER.pack(crc32c(data[:stop])):
             sha256 = hashed.hex() if any(hashed) else ""
-            data = data[: stop + _FOOTER.size]
-            index = FileIndex(bytes=size, sha256=sha256, mtime_ns=mtime_ns, records=records, data=data)
+            index = FileIndex(
+                bytes=stored,
+                sha256=sha256,
+                mtime_ns=mtime_ns,
+                records=records,
+                size=size,
+                restarts=restarts,
+                data=data[: stop + _FOOTER.size],
+            )
             if index.is_sound:
                 return index
     raise _unusable(where, "is not an index, or was changed after it was written")
@@ -229,31 +273,36 @@ def _bytes_of(path: Location) -> memoryview:
 
 
 def of_file(path: Location, sha256: str = "") -> tuple[bytes, int]:
-    """Builds the index of an uncompressed file from the lengths of its records. Returns it and the number of
-    records.
+    """Builds the index of a file from the lengths of its records. Returns it and the number of records. A
+    compressed file is decompressed twice.
 
     The index stores the file's hash if that is known, else its modification time. Raises RecordError at the
-    first invalid length.
+    first invalid length, and for a compressed file without restart points.
     """
-    writer, status, start = IndexWriter(), path.stat(), 0
-    for _, ends in record_ends(path):
-        writer.add(np.diff(ends, prepend=start))
-        start = int(ends[-1])
-    return writer.close(status.st_size, sha256, 0 if sha256 else status.st_mtime_ns), writer.records
+    writer, status, start, restarts = IndexWriter(), path.stat(), 0, None
+    if (compression := compression_of(path)) != "none":
+        restarts = _restarts_of(path, compression)
+        for chunk in scan_chunks(path):
+            writer.add(chunk.sizes)
+    else:
+        for _, ends in record_ends(path):
+            writer.add(np.diff(ends, prepend=start))
+            start = int(ends[-1])
+    mtime_ns = 0 if sha256 else status.st_mtime_ns
+    return writer.close(status.st_size, sha256, mtime_ns, restarts), writer.records
+
+
+def _restarts_of(path: Location, compression: Compression) -> list[int]:
+    restarts = CODECS[compression].restarts(_bytes_of(path))
+    if restarts is None:
+        got = f"{compression} without restart points"
+        raise RecordError(Problem(where=str(path), expected=_ALONE, got=got, hint=_RESHARD))
+    return restarts
 
 
 def made_again(path: Location) -> FileIndex:
     """Builds the index of a file without one. Raises RecordError at the first invalid length."""
     return of_bytes(of_file(path)[0])
-
-
-def check_uncompressed(path: Location, compression: str | None = None) -> None:
-    """Raises RecordError for a compressed file. `compression` is what the manifest says."""
-    compression = compression or compression_of(path)
-    if compression != "none":
-        hint = "`recordspec reshard --compression none` makes one"
-        got = f"{compression}, which has no random access"
-        raise RecordError(Problem(where=str(path), expected="an uncompressed file", got=got, hint=hint))
 
 
 def check_records(path: Location, shard: Shard, index: FileIndex) -> None:
@@ -371,14 +420,11 @@ def _is_frame(path: Location, number: int, start: int, stop: int) -> bool:
 
 
 def indexed(manifest: Manifest, folder: Path, part: Callable[[Shard], bytes | memoryview]) -> Manifest:
-    """Writes the index of a dataset durably into a folder, and returns the manifest with its hash. Compressed
-    shards have no random access: their manifest is returned without an index.
+    """Writes the index of a dataset durably into a folder, and returns the manifest with its hash.
 
     Args:
         part: returns the index of a shard.
     """
-    if manifest.compression != "none":
-        return replace(manifest, index_sha256=None)
     digest = hashlib.sha256()
     with atomic_file(folder / manifest.name_of(INDEX_FILE)) as fresh, fresh.open("wb") as file:
         for data in map(part, manifest.all_shards):

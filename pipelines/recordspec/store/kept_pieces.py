@@ -22,9 +22,8 @@ from recordspec.errors import system_errors
 from recordspec.locations import local
 from recordspec.schema.options import parse_bytes
 from recordspec.store.staging import DISK_FULL, default_folder
+from recordspec.wire.compression import PIECE
 
-# Bytes of a piece: what a window of a lane has, and what a store sends in about the time of its answer.
-PIECE = 256 << 10
 _KEPT = b"\1"
 _FOLDER, _DATA, _THERE = "pieces", ".pieces", ".there"
 

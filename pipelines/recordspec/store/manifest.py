@@ -174,8 +174,8 @@ class Manifest:
             `group_by`.
         keys_sha256: the SHA-256 of `keys.bin`, if keys are unique. That file has the 128-bit hash of every
             row's key, in the order of the splits and shards; appended rows are compared to it.
-        index_sha256: the SHA-256 of `index.bin`, the offsets of the records of every shard; None for
-            compressed shards, which have no random access, and for a dataset of an older release.
+        index_sha256: the SHA-256 of `index.bin`, the offsets of the records of every shard; None for a
+            dataset of an older release, and for files that another program compressed.
         block: the largest number of rows per record; None in the layout `rows`.
         beside: the sidecars (files for other readers), with the SHA-256 of each.
         adopted: for a dataset made by `recordspec.adopt`: `files` if its shards are files of another writer,

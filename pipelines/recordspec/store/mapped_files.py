@@ -1,4 +1,4 @@
-"""Random access to records of uncompressed files, which are mapped into memory."""
+"""Random access to records of files that are not compressed, which are mapped into memory."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class MappedFiles:
         self.paths, self._indices = paths, indices
         self.first = offsets(_ints(index.records for index in indices))
         self._firsts: list[int] = self.first.tolist()
-        self._sizes = _ints(index.bytes for index in indices)
+        self._sizes = _ints(index.size for index in indices)
         self.bytes = int(self._sizes.sum())
         self._groups = _ints(native.at(index.groups) for index in indices)
         self._residuals = _ints(native.at(index.residuals) for index in indices)

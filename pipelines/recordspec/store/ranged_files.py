@@ -1,9 +1,9 @@
-"""Random access to records of uncompressed objects in a store, of which the ranges that are wanted are read.
+"""Random access to records of objects in a store and of compressed files, of which pieces are read.
 
-An object is an area of memory of its size, of which only the pieces that are wanted take room: they are read
-in requests for adjacent pieces, many at a time. Pieces that were used are dropped, the least recently used
-first, beyond a limit. A folder may keep pieces on the disk, up to its size: what it keeps, no later epoch
-reads again.
+A file is an area of memory of its uncompressed size, of which only the pieces that are wanted take room: they
+are read in requests for adjacent pieces, many at a time. Pieces that were used are dropped, the least
+recently used first, beyond a limit. A folder may keep pieces of objects on the disk, uncompressed, up to its
+size: what it keeps, no later epoch reads again.
 """
 
 from __future__ import annotations
@@ -12,23 +12,27 @@ import mmap
 import os
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import groupby
-from typing import TYPE_CHECKING, TypeVar
+from itertools import groupby, pairwise
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from recordspec.errors import Problem, RecordError, State, StoreError, system_errors
 from recordspec.executors import Future, ThreadPool
+from recordspec.locations import Location, open_file
 from recordspec.remote import RemotePath, read_part
-from recordspec.store.kept_pieces import PIECE, KeptPieces
+from recordspec.store.kept_pieces import KeptPieces
 from recordspec.store.mapped_files import MappedFiles
+from recordspec.store.shards import replaced
 from recordspec.store.staging import FAILURES
 from recordspec.wire import native
 from recordspec.wire.arrays import Bytes, Ints, offsets
+from recordspec.wire.compression import PIECE, inflated
 from recordspec.wire.framing import FRAME_BYTES
 
 if TYPE_CHECKING:
@@ -46,6 +50,9 @@ _NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if os.uname().sysname == "Lin
 _AHEAD = 3
 # Where a piece is.
 _ABSENT, _COMING, _THERE = range(3)
+
+# Held while a forked process begins.
+_FORKED = threading.Lock()
 
 _T = TypeVar("_T")
 
@@ -82,34 +89,35 @@ class Counters:
 
 
 class RangedFiles(MappedFiles):
-    """Objects whose records are read by ranges. Records and errors are those of `MappedFiles`.
+    """Files whose records are read in pieces. Records and errors are those of `MappedFiles`.
 
     Args:
-        paths: the objects.
+        paths: objects, or local files.
         indices: the index of each.
 
     Attributes:
-        kept: keeps pieces on the disk; None to keep none.
+        kept: keeps pieces of objects on the disk; None to keep none.
         counters: what was read so far.
     """
 
     stays = False
 
-    def __init__(
-        self,
-        paths: Sequence[RemotePath],
-        indices: Sequence[FileIndex],
-    ) -> None:
+    def __init__(self, paths: Sequence[Location], indices: Sequence[FileIndex]) -> None:
         super().__init__(paths, indices)
         self.kept: KeptPieces | None = None
         # a file of which no hash is known is not kept
         self._names = [index.sha256 for index in indices]
         self._areas: list[mmap.mmap | None] = [None] * len(paths)
-        self._objects = paths
-        self._tags: list[str | None] = [None] * len(paths)
-        # pieces are numbered across all files; pages of these arrays take no memory before they are used
+        # what identifies a file: as long as it is the same, ranges are of one file
+        self._tags: list[Any] = [None] * len(paths)
+        # pieces are numbered across all files
         self._first_piece = offsets(-(-self._sizes // PIECE))
+        self._begin_process()
+
+    def _begin_process(self) -> None:
+        """No piece is there."""
         count = int(self._first_piece[-1])
+        # pages of these arrays take no memory before they are used
         self._state, self._expected = np.zeros(count, np.uint8), np.zeros(count, bool)
         self._pins, self._used = np.zeros(count, np.int32), np.zeros(count, np.int64)
         self._coming: dict[int, Future[None]] = {}
@@ -184,11 +192,18 @@ class RangedFiles(MappedFiles):
                 self._shrink()
 
     def _check_process(self) -> None:
-        """Raises StoreError in a forked process: the threads of a client do not survive a fork."""
-        if os.getpid() != self._process:
+        """Begins anew in a forked process. Raises StoreError there for objects: the threads of a client do
+        not survive a fork.
+        """
+        if os.getpid() == self._process:
+            return
+        if isinstance(self.paths[0], RemotePath):
             got = "was opened before this process was forked"
             hint = 'open it in the process, or start workers with `multiprocessing_context="spawn"`'
             raise StoreError(State(where=str(self.paths[0].parent), got=got, hint=hint))
+        with _FORKED:
+            if os.getpid() != self._process:
+                self._begin_process()
 
     def _pieces_of(self, numbers: Ints) -> Ints:
         """The pieces in which records lie, in order, int64 `[p]`."""
@@ -295,18 +310,51 @@ class RangedFiles(MappedFiles):
                 kept.put(name, pieces[0], size, data)
 
     def _read_range(self, file: int, start: int, end: int) -> memoryview:
-        path, size = self._objects[file], int(self._sizes[file])
+        """The uncompressed bytes of adjacent pieces."""
+        if (restarts := self._indices[file].restarts) is None:
+            return self._stored(file, start, end)
+        bounds = restarts[start // PIECE : -(-end // PIECE) + 1].tolist()
+        again = isinstance(self.paths[file], RemotePath)  # its bytes may have been damaged on their way
+        while True:
+            data = self._stored(file, bounds[0], bounds[-1])
+            view = memoryview(bytearray(end - start))
+            try:
+                for number, (first, stop) in enumerate(pairwise(bounds)):
+                    piece = view[number * PIECE : (number + 1) * PIECE]
+                    piece[:] = inflated(data[first - bounds[0] : stop - bounds[0]], len(piece))
+                return view
+            except zlib.error as error:
+                if not again:
+                    where = f"{self.paths[file]}: bytes {bounds[0]:,} to {bounds[-1]:,}"
+                    expected, hint = "whole compressed data", "`recordspec verify` checks the file"
+                    raise RecordError(
+                        Problem(where=where, expected=expected, got=str(error), hint=hint)
+                    ) from None
+                again = False
+
+    def _stored(self, file: int, start: int, end: int) -> memoryview:
+        """A range of a file as it is stored."""
+        path, size = self.paths[file], self._indices[file].bytes
+        tag: Any
         with system_errors("read", path):
-            data, status = read_part(path, start, end, self._tags[file])
+            if isinstance(path, RemotePath):
+                data, status = read_part(path, start, end, self._tags[file])
+                there, tag = status.st_size, status.e_tag
+            else:
+                if self._tags[file] is None and (gone := replaced(path)) is not None:
+                    raise StoreError(gone)
+                with open_file(path) as opened:
+                    local = os.fstat(opened.fileno())
+                    there, tag = local.st_size, (local.st_dev, local.st_ino, local.st_mtime_ns)
+                    data = memoryview(os.pread(opened.fileno(), end - start, start))
         self._count(requests=1, bytes_read=len(data))
-        if status.st_size != size:
-            expected, got = f"{size:,} bytes", f"{status.st_size:,}"
-            raise StoreError(Problem(where=str(path), expected=expected, got=got))
-        if self._tags[file] not in (None, status.e_tag):
+        if there != size:
+            raise StoreError(Problem(where=str(path), expected=f"{size:,} bytes", got=f"{there:,}"))
+        if self._tags[file] not in (None, tag):
             raise StoreError(
                 State(where=str(path), got="was replaced while it was read", hint="open it again")
             )
-        self._tags[file] = status.e_tag
+        self._tags[file] = tag
         return data
 
     def _count(self, **more: float) -> None:
@@ -315,10 +363,9 @@ class RangedFiles(MappedFiles):
             self.counters = replace(self.counters, **counted)
 
     @property
-    def sizes(self) -> list[int]:
-        """The bytes of each object."""
-        sizes: list[int] = self._sizes.tolist()
-        return sizes
+    def stored(self) -> int:
+        """The bytes of all files as they are stored."""
+        return sum(index.bytes for index in self._indices)
 
     def _shrink(self) -> None:
         """Drops pieces beyond the limit of memory, the least recently used first."""

@@ -28,12 +28,12 @@ class ShardFile:
     operations release the GIL; a few bytes are handled without threads.
 
     Args:
-        index: the path of its index, which is written only for an uncompressed shard.
+        index: the path of its index.
     """
 
     def __init__(self, path: Path, compression: Compression, index: Path) -> None:
         self._path = path
-        self._index = (index, IndexWriter()) if compression == "none" else None
+        self._index, self._offsets = index, IndexWriter()
         self._file = path.open("xb", buffering=0)
         self._compressor = CODECS[compression].compressor()
         self._hash, self._sha256 = Sha256(), ""
@@ -54,8 +54,7 @@ class ShardFile:
         while self._waiting and (self._ahead > _AHEAD or self._waiting[0][1].done()):
             self._wait()
         self._submit(len(frames), self._compress, frames)
-        if self._index is not None:
-            self._index[1].add(sizes)
+        self._offsets.add(sizes)
         self._records += len(sizes)
         self._rows += rows
 
@@ -75,11 +74,9 @@ class ShardFile:
             raise StoreError(
                 Problem(where=str(self._path), expected=f"{self._bytes:,} bytes", got=f"{size:,}")
             )
-        if self._index is not None:
-            path, index = self._index
-            with naming(path), path.open("wb") as file:
-                file.write(index.close(size, self._sha256))
-                sync(file)
+        with naming(self._index), self._index.open("wb") as file:
+            file.write(self._offsets.close(size, self._sha256, restarts=self._compressor.restarts))
+            sync(file)
         return Shard(file=name, rows=self._rows, records=self._records, bytes=size, sha256=self._sha256)
 
     def abandon(self) -> None:

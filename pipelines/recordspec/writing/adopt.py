@@ -137,7 +137,7 @@ def adopt(
         manifest, indices = _adopted(schema, splits, names, "links", check, jobs, progress)
         for path, name in names.items():
             os.symlink(_link(path, transaction.target), transaction.partial / name)
-        manifest = indexed(manifest, transaction.partial, lambda shard: indices[shard.file])
+        manifest = _indexed(manifest, transaction.partial, indices)
         return transaction.commit(manifest, schema.dump()) or manifest
 
 
@@ -496,6 +496,13 @@ def _link(path: Location, folder: Path) -> str:
     return os.path.relpath(os.path.join(os.path.realpath(str(path.parent)), path.name), folder)
 
 
+def _indexed(manifest: Manifest, folder: Path, indices: Mapping[str, bytes]) -> Manifest:
+    """Writes the index of a dataset into a folder. Files that another program compressed have none."""
+    if manifest.compression != "none":
+        return manifest
+    return indexed(manifest, folder, lambda shard: indices[shard.file])
+
+
 def _publish_beside(
     manifest: Manifest, indices: Mapping[str, bytes], schema: Schema, home: Location
 ) -> Manifest:
@@ -515,7 +522,7 @@ def _publish_beside(
         manifest = replace(manifest, suffix=suffix)
         try:
             atomic_write(folder / manifest.name_of(SCHEMA_FILE), schema.dump().encode())
-            manifest = indexed(manifest, folder, lambda shard: indices[shard.file])
+            manifest = _indexed(manifest, folder, indices)
             atomic_write(folder / FILE, manifest.dump().encode())
         except BaseException:
             _unlink(folder, manifest)
@@ -544,7 +551,7 @@ def _publish_objects(
     with TemporaryDirectory(prefix="recordspec-") as name, system_errors("write", home):
         folder = Path(name)
         atomic_write(folder / SCHEMA_FILE, schema.dump().encode())
-        manifest = indexed(manifest, folder, lambda shard: indices[shard.file])
+        manifest = _indexed(manifest, folder, indices)
         hashes = {path.name: sha256_of(path) for path in folder.iterdir()}
         suffix = next(
             suffix

@@ -96,12 +96,13 @@ class ExistingDataset:
         return self.folder / self.manifest.name_of(KEYS_FILE)
 
     def indices(self) -> Mapping[str, FileIndex]:
-        """The index of each shard, by file; computed if an older release has not written one.
+        """The index of each shard, by file; computed if an older release has not written one. Empty if its
+        shards are compressed: they have no restart points.
 
         Raises StoreError if the index was changed, RecordError if a shard is corrupt.
         """
         known = of_dataset(self.folder, self.manifest)
-        if known:
+        if known or self.manifest.compression != "none":
             return known
         return {one.file: of_bytes(of_shard(self.folder, one)) for one in self.manifest.all_shards}
 

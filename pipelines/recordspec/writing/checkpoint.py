@@ -75,8 +75,7 @@ class Checkpoint:
         path = plan.output / shard.file
         keys, index = (plan.folder / f"{shard.file}{suffix}" for suffix in PIECES)
         keyed = not plan.options.unique or (keys.exists() and key_hashes.rows(keys) == shard.rows)
-        indexed = plan.options.compression != "none" or index.exists()
-        if keyed and indexed and path.exists() and path.stat().st_size == shard.bytes:
+        if keyed and index.exists() and path.exists() and path.stat().st_size == shard.bytes:
             self.shards[shard.file] = shard
         return True
 

@@ -87,8 +87,12 @@ def publish(plan: BuildPlan, transaction: Transaction, written: Manifest, bar: P
 
 
 def _indexed(plan: BuildPlan, manifest: Manifest) -> Manifest:
-    """Adds an index to the manifest: the existing entries of old shards, new entries of new shards."""
-    old = {} if plan.base is None or manifest.compression != "none" else plan.base.indices()
+    """Adds an index to the manifest: the existing entries of old shards, new entries of new shards. There is
+    no index if old shards have none.
+    """
+    old = {} if plan.base is None else plan.base.indices()
+    if plan.base is not None and len(old) < len(plan.base.manifest.all_shards):
+        return replace(manifest, index_sha256=None)
 
     def part(shard: Shard) -> bytes | memoryview:
         if shard.file in old:
