@@ -156,7 +156,7 @@ def test_what_lanes_do_not_mix(pipelines):
         ({"repetitions": {"web": 2}}, r"^mix.repetitions: expected none with `shuffle.lanes`, got some"),
         ({"end": "without_replacement"}, r"^mix.end: expected another value with `shuffle.lanes`"),
         ({"batch": "one"}, r"^mix.batch: expected another value with `shuffle.lanes`, got `one`"),
-        ({"read": {**read, "pack": 8}}, r"^read.shuffle: expected `global: true` in a mixture of packs"),
+        ({"read": {**read, "pack": 8}, "packs": "mixed"}, r"^mix.packs: expected `one` with `shuffle.lanes`"),
         (
             {"end": "never", "steps": 3},
             r"^mix.steps: expected a multiple of 2, so that 20 lanes have equally many rows, got 3$",

@@ -408,9 +408,6 @@ def problems_of_mixed_reading(read: Read) -> Iterator[Problem]:
     for option, hint in hints.items():
         if getattr(read, option) != getattr(usual, option):
             yield Problem(path=("read", option), expected="none in a mixture", got=f"`{option}`", hint=hint)
-    if read.pack is not None and read.shuffle is not None and read.shuffle.lanes is not None:
-        expected = "`global: true` in a mixture of packs"
-        yield Problem(path=("read", "shuffle"), expected=expected, got="lanes")
     if not read.is_global:
         got = "none" if read.shuffle is None else "a buffer"
         hint = "write `shuffle: {global: true, seed: 1}`"

@@ -440,6 +440,32 @@ def test_packs_are_mixed_by_their_weights(several):
             np.testing.assert_array_equal(part[step][0]["tokens"], inputs["tokens"][worker::2])
 
 
+def test_packs_are_mixed_in_lanes(several):
+    mixture = rs.Pipeline.load(several / "mix.yaml")
+    read = {"shuffle": {"lanes": 2, "window": 20, "seed": 3}}
+    batches = list(mixture.iterate("train", **read))
+    plan, found = mixture.plan("train", **read), mixture.packs("train", **read)
+    packs = np.concatenate([inputs["tokens"] for inputs, _, _ in batches])
+    assert len(packs) == plan.epoch_rows == found.packs == 4 * mixture.steps("train", **read)
+    datasets = packs.max(1) // 1000
+    assert ((packs // 1000 == datasets[:, None]) | (packs == 0)).all()  # a pack is of one dataset
+    for number, (own, name) in enumerate(zip(plan.counts(), plan.names, strict=True), 1):
+        assert abs(own - len(packs) * [5, 2, 1][number - 1] / 8) <= 4  # two packs in each lane
+        # lanes with fewer packs have empty ones
+        assert own - 2 * own // 3 <= (datasets == number).sum() <= own
+        firsts = np.concatenate([np.unique(pack) for pack in packs[datasets == number]])
+        rows, times = np.unique(firsts[firsts > 0], return_counts=True)
+        assert len(rows) == len(mixture.pipelines[name].open("train"))
+        assert times.max() - times.min() <= 1
+    parts = [list(mixture.iterate("train", worker=worker, workers=2, **read)) for worker in range(2)]
+    for step, (inputs, _, _) in enumerate(batches):
+        for worker, part in enumerate(parts):
+            np.testing.assert_array_equal(part[step][0]["tokens"], inputs["tokens"][worker::2])
+    (inputs, _, _), *_ = mixture.iterate("train", start=(0, 3), **read)
+    np.testing.assert_array_equal(inputs["tokens"], batches[3][0]["tokens"])
+    assert {one["dataset"] for one in mixture.which(0, 3, **read)} <= {*plan.names}
+
+
 def test_rows_are_mixed_before_they_are_packed(several):
     """Packs have rows of several datasets, of which each epoch has the same numbers."""
     mixture = rs.Pipeline.load(several / "rows.yaml")

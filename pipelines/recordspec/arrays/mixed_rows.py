@@ -94,6 +94,11 @@ class MixedRows(Rows):
         return firsts
 
     @property
+    def files(self) -> list[Ints]:
+        """The rows of the files of each dataset."""
+        return np.split(np.diff(self._first), self._ends[:-1])
+
+    @property
     def blocks_by_dataset(self) -> list[Ints] | None:
         """The rows of each block of each dataset; None if rows are not in blocks."""
         sizes = self._block_sizes
@@ -106,8 +111,7 @@ class MixedRows(Rows):
     def _in_epoch(self, epoch: int, seed: int | None) -> Permutation:
         assert seed is not None  # a mixture is shuffled
         if self._lanes is not None:
-            files = np.split(np.diff(self._first), self._ends[:-1])
-            return self.plan.order_in_lanes(seed, epoch, files, self._lanes[1])
+            return self.plan.order_in_lanes(seed, epoch, self.files, self._lanes[1])
         return self.plan.order(seed, epoch, self.blocks_by_dataset)
 
     def _windows(self, schema: Schema | None, order: Permutation, position: int = 0) -> KeptBlocks | None:

@@ -199,6 +199,8 @@ class MixOptions:
             option, got = ("batch", "one") if self.batch == "one" else ("end", self.end)
             expected = "another value with `shuffle.lanes`"
             yield Problem(path=(option,), expected=expected, got=f"`{got}`", hint=hint)
+        if self.packs == "mixed":
+            yield Problem(path=("packs",), expected="`one` with `shuffle.lanes`", got="`mixed`", hint=hint)
 
     def order_of(self, names: Sequence[str]) -> dict[str, Any]:
         """What determines which rows of datasets come next, as JSON values."""
@@ -438,17 +440,20 @@ class MixturePlan:
             blocks=blocks,
         )
 
-    def order_in_lanes(self, seed: int, epoch: int, files: Sequence[Ints], window: int) -> MixtureInLanes:
+    def order_in_lanes(
+        self, seed: int, epoch: int, files: Sequence[Ints] = (), window: int = 1
+    ) -> MixtureInLanes:
         """The order of an epoch in lanes.
 
         Args:
             seed, epoch: as for `order`.
-            files: the rows of the files of each dataset.
+            files: the rows of the files of each dataset; not needed for `MixtureInLanes.places_at`.
             window: the rows of a lane of a dataset that are permuted together.
         """
         return MixtureInLanes(
             units=self.units,
             skipped=self._skipped,
+            rows=np.array(self.rows),
             files=files,
             window=window,
             seed=seed,

@@ -388,6 +388,7 @@ class MixtureInLanes:
     Attributes:
         units: the dataset of each unit. Lane l begins with unit l, so that a batch has consecutive units.
         skipped: the units of each dataset before the first unit of each lane, int64 `[lanes, d]`.
+        rows: the rows of each dataset, int64 `[d]`.
         files: the rows of the files of each dataset.
         window: the rows of a lane of a dataset that are permuted together.
         seed: the seed of the datasets' passes.
@@ -397,6 +398,7 @@ class MixtureInLanes:
 
     units: UnitOrder
     skipped: Ints
+    rows: Ints
     files: Sequence[Ints]
     window: int
     seed: int
@@ -405,24 +407,23 @@ class MixtureInLanes:
 
     _passes: dict[tuple[int, int], LaneOrder] = field(default_factory=dict, init=False, repr=False)
 
-    @cached_property
-    def _rows(self) -> Ints:
-        """The rows of each dataset."""
-        return np.array([some.sum() for some in self.files])
-
     def rows_at(self, positions: Ints) -> Ints:
-        count = len(self.skipped)
-        numbers, lanes = np.divmod(positions, count)
-        datasets, units = self.units.at(self.epoch * (self.epoch_rows // count) + numbers + lanes)
-        units -= self.skipped[lanes, datasets]
-        least, more = np.divmod(self._rows[datasets], count)
-        passes, places = np.divmod(units, least + (lanes < more))
-        places = places * count + lanes
-        rows: Ints = offsets(self._rows)[datasets]
+        datasets, passes, places = self.places_at(positions)
+        rows: Ints = offsets(self.rows)[datasets]
         for dataset, number in sorted({*zip(datasets.tolist(), passes.tolist(), strict=True)}):
             own = (datasets == dataset) & (passes == number)
             rows[own] += self._pass(dataset, number).rows_at(places[own])
         return rows
+
+    def places_at(self, positions: Ints) -> tuple[Ints, Ints, Ints]:
+        """The dataset, the pass and the position in the pass at each position of the epoch, int64 `[n]`."""
+        count = len(self.skipped)
+        numbers, lanes = np.divmod(positions, count)
+        datasets, units = self.units.at(self.epoch * (self.epoch_rows // count) + numbers + lanes)
+        units -= self.skipped[lanes, datasets]
+        least, more = np.divmod(self.rows[datasets], count)
+        passes, places = np.divmod(units, least + (lanes < more))
+        return datasets, passes, places * count + lanes
 
     def _pass(self, dataset: int, number: int) -> LaneOrder:
         """The order of a pass of a dataset."""

@@ -377,7 +377,25 @@ class PackTable:
         return assigned
 
 
-class PackOrder(Packs):
+class PacksOfDataset(Packs):
+    """The packs of the rows of one dataset, planned from their lengths."""
+
+    _pieces: Pieces
+    _table: PackTable
+
+    @property
+    def pieces(self) -> int:
+        return len(self._pieces)
+
+    def plan(self, steps: int) -> PackPlan:
+        return _plan_of([self._pieces], [self.pieces], self._table, self.names, steps, self.count)
+
+    def size(self, of: str) -> int:
+        """As for `Pieces`, of all packs."""
+        return self._pieces.size(of)
+
+
+class PackOrder(PacksOfDataset):
     """The packs of a split, and their order in each epoch.
 
     Args:
@@ -406,17 +424,6 @@ class PackOrder(Packs):
         self._in_windows = seed is not None and blocks is not None
         self.count = self._table.count
 
-    def size(self, of: str) -> int:
-        """As for `Pieces`, of all packs."""
-        return self._pieces.size(of)
-
-    @property
-    def pieces(self) -> int:
-        return len(self._pieces)
-
-    def plan(self, steps: int) -> PackPlan:
-        return _plan_of([self._pieces], [self.pieces], self._table, self.names, steps)
-
     def at(self, epoch: int, positions: Ints) -> RowsInPacks:
         key = None if self._seed is None else mixed(self._seed, epoch)
         packs: Ints = positions.copy()
@@ -436,7 +443,7 @@ class PackOrder(Packs):
         return self._table.permuted_in_windows(windows[places], positions - firsts[places], key)
 
 
-class PacksInLanes(Packs):
+class PacksInLanes(PacksOfDataset):
     """The packs of an order in lanes: pack i of lane l is at position `i * lanes + l` of an epoch.
 
     The files, in an order of the seed, are laid end to end and cut into lanes of about equally many values.
@@ -491,13 +498,6 @@ class PacksInLanes(Packs):
         self._drawn = permuted(np.arange(lanes), lanes, mixed(seed, 1))
         self.count = lanes * int(own.max())
         self._last: tuple[int, Ints, Ints] | None = None
-
-    @property
-    def pieces(self) -> int:
-        return len(self._pieces)
-
-    def plan(self, steps: int) -> PackPlan:
-        return _plan_of([self._pieces], [self.pieces], self._table, self.names, steps, self.count)
 
     def at(self, epoch: int, positions: Ints) -> RowsInPacks:
         key = mixed(self._seed, epoch)
@@ -621,7 +621,7 @@ class MixedPacks(Packs):
     """The packs of a mixture: each is one of a dataset. The weights are those of packs.
 
     Args:
-        packs: the packs of each dataset.
+        packs: the packs of each dataset; all are in the lanes of the plan, if it has lanes.
         plan: how they are mixed; its rows are packs.
         seed: the seed of the mixture.
         firsts: the first row of each dataset among the rows of all.
@@ -630,7 +630,7 @@ class MixedPacks(Packs):
         mixture: `plan`.
     """
 
-    def __init__(self, packs: Sequence[PackOrder], plan: MixturePlan, seed: int, firsts: Ints) -> None:
+    def __init__(self, packs: Sequence[PacksOfDataset], plan: MixturePlan, seed: int, firsts: Ints) -> None:
         self._packs, self.mixture, self._seed, self._firsts = packs, plan, seed, firsts
         self.names, self.capacities = packs[0].names, packs[0].capacities
         self.count = plan.epoch_rows
@@ -642,9 +642,13 @@ class MixedPacks(Packs):
 
     def at(self, epoch: int, positions: Ints) -> RowsInPacks:
         present = np.flatnonzero(positions < self.count)
-        datasets, numbers = self.mixture.order(self._seed, epoch).units_at(positions[present])
-        sizes = np.array([one.count for one in self._packs])[datasets]
-        passes, places = np.divmod(numbers, sizes)
+        if self.mixture.lanes is None:
+            datasets, numbers = self.mixture.order(self._seed, epoch).units_at(positions[present])
+            sizes = np.array([one.count for one in self._packs])[datasets]
+            passes, places = np.divmod(numbers, sizes)
+        else:
+            lanes = self.mixture.order_in_lanes(self._seed, epoch)
+            datasets, passes, places = lanes.places_at(positions[present])
         empty = np.flatnonzero(positions >= self.count)
         parts, order = [self._packs[0].at(0, np.full(len(empty), self._packs[0].count))], [empty]
         for dataset, number in sorted({*zip(datasets.tolist(), passes.tolist(), strict=True)}):

@@ -632,7 +632,7 @@ class Pipeline:
                 return packing.order(lengths, seed, rows._block_sizes)
             count, window = rows._lanes
             files = np.diff(rows._first)
-            return packing.in_lanes(lengths, seed=seed, files=files, lanes=count, window=window)
+            return packing.in_lanes(lengths, seed, files, lanes=count, window=window)
 
         return packing, planned
 

@@ -19,7 +19,7 @@ from recordspec.config import Config, check_mixture, problems_of_mixed_reading
 from recordspec.errors import Problem, SpecError, describe, show_text
 from recordspec.locations import AnyPath, Location
 from recordspec.order.mix_options import MixOptions, MixturePlan
-from recordspec.order.packing import MixedPacks, PackedMixture, PackOrder, Packs, Pieces
+from recordspec.order.packing import MixedPacks, PackedMixture, Packs, PacksOfDataset, Pieces
 from recordspec.order.position import Position
 from recordspec.order.read_options import Batch, Read
 from recordspec.order.read_plan import Plan, WorkerShard, plan_files
@@ -298,7 +298,13 @@ class Mixture(Pipeline):
                     pieces, packing.names, packing.pack, plan, seed=seed, firsts=rows.first_rows
                 )
             seeds = [mixed(seed, number) for number in range(len(counted))]
-            packs = self._of_each(packing.order, counted, seeds, blocks)
+            packs: Sequence[PacksOfDataset]
+            if rows._lanes is None:
+                packs = self._of_each(packing.order, counted, seeds, blocks)
+            else:
+                lanes, window = rows._lanes
+                make = partial(packing.in_lanes, lanes=lanes, window=window)
+                packs = self._of_each(make, counted, seeds, rows.files)
             plan = self._mixed_units(read, [one.count for one in packs], packs)
             return MixedPacks(packs, plan, seed, rows.first_rows)
 
@@ -315,7 +321,7 @@ class Mixture(Pipeline):
         return made
 
     def _mixed_units(
-        self, read: Read, units: Sequence[int], datasets: Sequence[PackOrder | Pieces]
+        self, read: Read, units: Sequence[int], datasets: Sequence[PacksOfDataset | Pieces]
     ) -> MixturePlan:
         """The mixture of so many packs, or rows in packs, of each dataset."""
         mixes_rows = self.options.packs == "mixed"
@@ -327,6 +333,7 @@ class Mixture(Pipeline):
             options=self.options,
             batch=1 if read.batch is None or mixes_rows else read.batch.size,
             sizes=None if counts_units else tuple(one.size(count) for one in datasets),
+            lanes=None if read.shuffle is None else read.shuffle.lanes,
         )
         if plan.epochs is not None and (read.passes is None or read.passes > plan.epochs):
             raise _too_many_passes(plan, read)

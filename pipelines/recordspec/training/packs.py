@@ -101,7 +101,7 @@ class Packing:
         return PackOrder(self._stacked(lengths), self.names, self.pack, seed, blocks)
 
     def in_lanes(
-        self, lengths: Mapping[str, Ints], *, seed: int, files: Ints, lanes: int, window: int
+        self, lengths: Mapping[str, Ints], seed: int, files: Ints, *, lanes: int, window: int
     ) -> PacksInLanes:
         """The packs of all rows in lanes; arguments and errors as for `PacksInLanes`."""
         return PacksInLanes(
