@@ -443,3 +443,58 @@ def test_the_order_of_more_values_than_are_counted_is_not_told(tmp_path, monkeyp
     assert profiled(file_of(tmp_path / "x", records)).features[False, "x"].order.pairs == 79
     monkeypatch.setattr(profile, "MOST_DISTINCT", 50)
     assert profiled(file_of(tmp_path / "x", records)).features[False, "x"].order is None
+
+
+def test_groups_of_files_merge(tmp_path, monkeypatch):
+    """Counts are those of all files at once, and estimates are within their errors."""
+    rng = np.random.default_rng(0)
+    count = 40_000
+    columns = {
+        "few": np.arange(count) // 10_000,
+        "many": rng.permutation(count),
+        "float": rng.normal(size=count).astype(np.float32),
+        "halves": (np.arange(count) % 7 / 2).astype(np.float32),
+        "text": np.array([f"t{n % 9000}" for n in range(count)]),
+        "word": np.array(["a", "b", "b"] * count)[:count],
+    }
+    schema = rs.Schema.loads(
+        "schema: s\nfeatures: {few: int64, many: int64, float: float32, halves: float32, text: string, "
+        "word: string}"
+    )
+    rs.write(columns, schema, tmp_path / "data", shards=5, progress=False)
+    dataset = Scanner.of_rows(StoredDataset.of(tmp_path / "data"))
+    whole = profile_all(dataset)
+    for size in (1, 1_500_000):
+        monkeypatch.setattr(scan, "_GROUP", size)
+        monkeypatch.setattr(scan, "_RANGE", max(size, 300_000))
+        merged = profile_all(dataset)
+        assert merged.rows == count
+        assert merged.hashes.distinct == whole.hashes.distinct
+        assert merged.sizes.times == whole.sizes.times
+        for key, found in merged.features.items():
+            expected = whole.features[key]
+            assert (found.present, found.kinds, found.lengths.times) == (
+                expected.present,
+                expected.kinds,
+                expected.lengths.times,
+            )
+            for kind, values in found.of.items():
+                other = expected.of[kind]
+                assert values.count == other.count == count
+                assert values.frequent is None or values.frequent.distinct.value == pytest.approx(
+                    other.frequent.distinct.value, rel=0.06
+                )
+                if key[1] in ("few", "word", "halves"):
+                    assert repr(values.frequent) == repr(other.frequent)
+                    assert kind == "bytes" or repr(values) == repr(other)
+                elif kind != "bytes":
+                    assert (values.low, values.high) == (other.low, other.high)
+                    assert values.mean == pytest.approx(other.mean, rel=1e-9, abs=1e-9)
+                    assert values.deviation == pytest.approx(other.deviation, rel=1e-9)
+                    assert values.rank_error < 0.02
+            if found.order is not None:
+                assert (found.order.pairs, found.order.same) == (expected.order.pairs, expected.order.same)
+        assert {key[1] for key, found in merged.features.items() if found.order is not None} == {
+            "few",
+            "word",
+        }

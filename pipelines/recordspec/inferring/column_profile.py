@@ -106,6 +106,15 @@ class NumberProfile:
         if numbers.dtype != np.float32:
             self._add_beyond_float32(numbers)
 
+    def merge(self, other: NumberProfile) -> None:
+        """Adds the profile of the numbers that follow."""
+        self.rounded = other.rounded if self.rounded is None else self.rounded
+        self.unheld = {**other.unheld, **self.unheld}
+        self.large |= other.large
+        self.negative |= other.negative
+        self.finite &= other.finite
+        self.low, self.high = min(self.low, other.low), max(self.high, other.high)
+
     def _add_beyond_float32(self, finite: npt.NDArray[np.floating[Any]]) -> None:
         self.large |= bool((abs(finite) > _MAX_FLOAT32).any())
         if self.rounded is not None:
@@ -389,6 +398,16 @@ class ValueProfile:
             if longest > LONGEST_NAME:
                 longest = to_numpy(compute.utf8_length(some)).max(initial=0)
             self.words = bool(longest > LONGEST_NAME) or text.have(some, " \t\n\f\r")
+
+    def merge(self, other: ValueProfile) -> None:
+        """Adds the profile of the values that follow."""
+        known = None if self.values is None or other.values is None else self.values | other.values
+        self.values = known if known is not None and len(known) <= MAX_CLASSES else None
+        self.whole = None if self.whole is None or other.whole is None else self.whole | other.whole
+        self.numbers.merge(other.numbers)
+        self.first_texts = self.first_texts or other.first_texts
+        self.repeat |= other.repeat
+        self.words |= other.words
 
     def are_words(self, rows: int, missing: int) -> bool:
         """Whether the values are texts, and each row has a different word; `missing` is the number of

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from typing import Any, Literal
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError, counted
+from recordspec.executors import cluster
 from recordspec.inferring.column_profile import ValueProfile
 from recordspec.inferring.media_features import IMAGES, SOUNDS, media_options
 from recordspec.inferring.rules import Evidence, infer_features, inferred_schema
@@ -24,12 +26,16 @@ from recordspec.statistics.sizes import SizeCounts
 from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import Files
 from recordspec.store.scan import (
+    FileRange,
     RecordSpans,
     RowBatch,
     Scanner,
     UnpackedRows,
     UnreadableRecord,
+    first_rows,
     map_together,
+    range_groups,
+    run,
     scan,
 )
 from recordspec.tables.feature_names import FeatureKey
@@ -38,6 +44,8 @@ from recordspec.wire.columns import TF_DTYPES, Kind
 from recordspec.wire.proto import list_with_context
 from recordspec.wire.record_batch import RecordBatch, decode
 
+# Files of which the first records are read together.
+_TOGETHER = 64
 # The keys of the TensorFlow Object Detection API, in the order of `yxyx`.
 _SIDES = ("ymin", "xmin", "ymax", "xmax")
 
@@ -100,7 +108,31 @@ def infer_records(
 def _profiled(
     scanner: Scanner, sample: int | None, threads: int | None, progress: Progress
 ) -> _RecordProfile:
-    """Profiles the records of files, in one pass."""
+    """Profiles the records of files, in one pass; groups of files where they are read."""
+    files = list(scanner.files)
+    if sample is None:
+        groups = list(range_groups(files))
+    else:  # each file is read from its start
+        groups = [files[first : first + _TOGETHER] for first in range(0, len(files), _TOGETHER)]
+    here = progress if cluster() is None else None
+    tasks = [(group, sample, threads, here) for group in groups]
+    tally = _RecordProfile()
+    for some in run(_profile, tasks, scanner.dataset.paths, 1, "reading", small=True):
+        tally.merge(some)
+        if here is None:
+            progress.advance(some.rows)
+    tally.features = tally.used_features
+    return tally
+
+
+def _profile(
+    files: Sequence[FileRange],
+    sample: int | None,
+    threads: int | None,
+    progress: Progress | None,
+    attempt: str,
+) -> _RecordProfile:
+    """Profiles the records of some files."""
 
     def decoded(
         batches: Sequence[RowBatch], rows: RecordSpans | UnpackedRows
@@ -110,7 +142,8 @@ def _profiled(
         return (batches, records, None) if lists is None else (batches, *lists)
 
     tally = _RecordProfile()
-    items = chain.from_iterable(map(scan, scanner.files)) if sample is None else scanner.first(sample)
+    read = scan if sample is None else partial(first_rows, count=sample)
+    items = chain.from_iterable(map(read, files))
     for made in map_together(decoded, items, threads):
         if isinstance(made, UnreadableRecord):
             tally.add_unreadable(made)
@@ -119,8 +152,8 @@ def _profiled(
         tally.add(batches, records)
         if documents is not None:
             tally.documents = (tally.documents or 0) + documents
-        progress.advance(records.rows, sum(batch.bytes for batch in batches))
-    tally.features = tally.used_features
+        if progress is not None:
+            progress.advance(records.rows, sum(batch.bytes for batch in batches))
     return tally
 
 
@@ -256,6 +289,13 @@ class _KeyValues(ValueProfile):
     sizes: SizeCounts = field(default_factory=SizeCounts)
     forms: ContentTypes = field(default_factory=ContentTypes)
 
+    def merge(self, other: ValueProfile) -> None:
+        assert isinstance(other, _KeyValues)
+        super().merge(other)
+        self.count += other.count
+        self.sizes.merge(other.sizes)
+        self.forms.merge(other.forms)
+
     @property
     def is_text(self) -> bool:
         """Whether the values are strings, and all of them are text."""
@@ -324,10 +364,19 @@ class _RecordProfile(Profile):
     def __init__(self) -> None:
         super().__init__()
         self.documents: int | None = None
-        self.values = defaultdict[FeatureKey, dict[Kind, _KeyValues]](lambda: defaultdict(_KeyValues))
+        self.values = defaultdict[FeatureKey, dict[Kind, _KeyValues]](partial(defaultdict, _KeyValues))
 
     def add(self, batches: Sequence[RowBatch], records: RecordBatch) -> None:
         super().add(batches, records)
         for (key, kind), flat in flat_values(records):
             if key in self.features:
                 self.values[key][kind].add(kind, flat)
+
+    def merge(self, other: Profile) -> None:
+        assert isinstance(other, _RecordProfile)
+        super().merge(other)
+        if other.documents is not None:
+            self.documents = (self.documents or 0) + other.documents
+        for key, kinds in other.values.items():
+            for kind, values in kinds.items() if key in self.features else ():
+                self.values[key][kind].merge(values)

@@ -72,6 +72,20 @@ class ContentTypes:
             if form in MEDIA:
                 self._look(strings, index, form)
 
+    def merge(self, other: ContentTypes) -> None:
+        """Adds the counts of the strings that follow."""
+        self.counts.update(other.counts)
+        media, step = other.media, other._step
+        while self._step != step:
+            if self._step < step:
+                self.media, self._step = self.media[::2], 2 * self._step
+            else:
+                media, step = media[::2], 2 * step
+        self.media = self.media + media
+        self._seen += other._seen
+        while len(self.media) > _MEDIA_SAMPLE:
+            self.media, self._step = self.media[::2], 2 * self._step
+
     def _look(self, strings: ArrowArray, index: int, form: str) -> None:
         """Reads the header of an image or an audio value, if it belongs to the sample."""
         if self._seen % self._step == 0:

@@ -10,6 +10,7 @@ from recordspec.progress import Progress
 from recordspec.remote import RemotePath
 from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import Files, note_sizes
+from recordspec.store.scan import run
 from recordspec.wire import compression, file_types, tfrecord
 
 
@@ -40,21 +41,28 @@ def count_dataset(dataset: StoredDataset, progress: Progress | None = None) -> l
     """The records of each file of a dataset, as `count` returns them."""
     progress = progress or Progress(show=False)
     progress.begin("counting", None)
-    return [_count(path, dataset, progress) for path in dataset.paths]
+    known = [_known(path, dataset) for path in dataset.paths]
+    paths = [path for path, count in zip(dataset.paths, known, strict=True) if count is None]
+    read = run(_read, [(path,) for path in paths], paths, 1, "counting", small=True)
+    counts = []
+    for count in known:
+        counts.append(next(read) if count is None else count)
+        progress.advance(counts[-1].records)
+    return counts
 
 
-def _count(path: Location, dataset: StoredDataset, progress: Progress) -> FileCount:
-    """Counts the records of a file. For an object in a store, takes the count of the manifest instead of
-    transferring the object."""
+def _known(path: Location, dataset: StoredDataset) -> FileCount | None:
+    """The count of a file by its index; of an object in a store, by the manifest. None without one."""
     with system_errors("read", path):
         manifest = dataset.manifests.get(path.parent)
         if isinstance(path, RemotePath) and manifest is not None and path in dataset.shards:
             shard = dataset.shards[path]
             return FileCount(str(path), shard.records, shard.bytes, manifest.compression)
+    compression, index = file_types.compression_of(path), dataset.index_of(path)
+    return None if index is None else FileCount(str(path), index.records, index.bytes, compression)
+
+
+def _read(path: Location, attempt: str) -> FileCount:
+    """Counts the records of a file."""
     compression = file_types.compression_of(path)
-    index = dataset.index_of(path) if compression == "none" else None
-    records = 0
-    for some in tfrecord.counts(path) if index is None else (index.records,):
-        records += some
-        progress.advance(some)
-    return FileCount(str(path), records, path.stat().st_size, compression)
+    return FileCount(str(path), tfrecord.count(path), path.stat().st_size, compression)

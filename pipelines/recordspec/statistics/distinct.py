@@ -40,6 +40,16 @@ class SmallestHashes:
         if self._count > self._most:
             self._join()
 
+    def merge(self, other: SmallestHashes) -> None:
+        """Adds the hashes of another sketch; `other` changes, too."""
+        self._join()
+        other._join()
+        self._limit = min(self._limit, other._limit)
+        hashes, times = _merged(
+            np.concatenate([self._hashes, other._hashes]), np.concatenate([self._times, other._times])
+        )
+        self._keep(hashes, times)
+
     @property
     def distinct(self) -> EstimatedCount:
         """The number of distinct hashes added."""
@@ -74,10 +84,18 @@ class SmallestHashes:
             hashes, times = _merged(
                 np.concatenate([self._hashes, hashes]), np.concatenate([self._times, times])
             )
+        self._waiting, self._count = [], 0
+        self._keep(hashes, times)
+
+    def _keep(self, hashes: Words, times: Ints) -> None:
+        """Keeps distinct hashes below the limit, which is lowered if there are too many."""
+        if self._limit < _WORDS:
+            below = int(np.searchsorted(hashes, np.uint64(self._limit)))
+            hashes, times = hashes[:below], times[:below]
         if len(hashes) > self._most:
             self._limit = int(hashes[self._most // 2])
             hashes, times = hashes[: self._most // 2], times[: self._most // 2]
-        self._hashes, self._times, self._waiting, self._count = hashes.copy(), times.copy(), [], 0
+        self._hashes, self._times = hashes.copy(), times.copy()
 
     @staticmethod
     def _of_all(count: int, limit: int) -> EstimatedCount:
@@ -95,6 +113,8 @@ def _counted(hashes: Words) -> tuple[Words, Ints]:
 
 def _merged(hashes: Words, times: Ints) -> tuple[Words, Ints]:
     """Distinct hashes in ascending order, with the sums of their counts."""
+    if not len(hashes):
+        return hashes, times
     order = np.argsort(hashes, kind="stable")
     hashes = hashes[order]
     firsts = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1]))
@@ -148,6 +168,22 @@ class ValueCounts:
         if self._size > 2 * self._most:
             self._join()
 
+    def merge(self, other: ValueCounts) -> None:
+        """Adds the counts of the values that follow; `other` changes, too."""
+        self._join()
+        other._join()
+        if self._hashes is None and other._hashes is not None:
+            self._estimate()
+        if self._hashes is None:
+            self._parts += other._parts
+            self._size += other._size
+            self._join()
+        else:
+            if other._hashes is None:
+                other._estimate()
+            assert other._hashes is not None
+            self._hashes.merge(other._hashes)
+
     def _join(self) -> None:
         """Merges the counts of parts, and switches to hashes if there are too many distinct values."""
         if len(self._parts) > 1:
@@ -159,6 +195,11 @@ class ValueCounts:
             self._parts = [(encoded.dictionary, added)]
             self._size = len(added)
         if self._size > self._most:
-            self._hashes = SmallestHashes(_HASHES)
-            self._hashes.add(of_values(self._parts[0][0]))
-            self._parts, self._size = [], 0
+            self._estimate()
+
+    def _estimate(self) -> None:
+        """Switches to hashes, if there are any values. The counts of parts are merged."""
+        self._hashes = SmallestHashes(_HASHES)
+        for values, _ in self._parts:
+            self._hashes.add(of_values(values))
+        self._parts, self._size = [], 0

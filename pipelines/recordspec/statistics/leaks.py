@@ -9,6 +9,7 @@ from typing import Any
 
 from recordspec._duckdb import connected, errors_of, readable, register
 from recordspec.errors import Problem, SpecError, nearest
+from recordspec.executors import cluster
 from recordspec.locations import AnyPath
 from recordspec.progress import Progress
 from recordspec.schema.schema import Schema, given_schema
@@ -131,9 +132,28 @@ def _found(
     progress: Progress | None,
 ) -> Iterator[Leak]:
     """Reads the rows once, and again if there are duplicates. Without columns, the content is compared."""
-    named = {
-        f"t{number}": readable(table.placed(columns, _PLACES)) for number, table in enumerate(tables.values())
-    }
+    some = list(tables.values())
+    if (running_on := cluster()) is not None:
+        pairs, alone = running_on.equal_rows(some, columns, _PLACES)
+    else:
+        pairs, alone = _equal_rows(some, columns, _PLACES, memory=memory, progress=progress)
+    splits = list(tables)
+    for first, second, rows, places in pairs:
+        yield _leak(by, tables, (splits[first], splits[second]), rows, places)
+    for split, rows, places in alone:
+        yield _leak(by, tables, (splits[split],), rows, places)
+
+
+def _equal_rows(
+    tables: Sequence[RecordTable],
+    columns: Sequence[str],
+    places: Sequence[str],
+    *,
+    memory: str | None,
+    progress: Progress | None,
+) -> tuple[list[Any], list[Any]]:
+    """As for `spark.frames.equal_rows`, by DuckDB."""
+    named = {f"t{number}": readable(table.placed(columns, places)) for number, table in enumerate(tables)}
     errors = partial(errors_of, "", {name: table.schema.names for name, table in named.items()})
     with connected(memory=memory) as connection, errors(named.values()):
         for name, table in named.items():
@@ -144,7 +164,7 @@ def _found(
         # a struct: for a bare NaN, DuckDB 1.4 searches by Arrow's rules, by which NaN never equals NaN
         row = f"struct_pack({', '.join(f'{value} := {value}' for value in values)})" if values else CONTENT
         present = " AND ".join(f"{value} IS NOT NULL" for value in values) or "true"
-        names = ", ".join([*values, *_PLACES])
+        names = ", ".join([*values, *places])
         selected = " UNION ALL ".join(
             f"""SELECT {number} AS split, {row} AS row, struct_pack(file := file, record := record) AS place
                 FROM {name} AS t({names}) WHERE {present}"""
@@ -155,7 +175,7 @@ def _found(
             f"CREATE TEMP TABLE several AS SELECT row FROM ({selected}) GROUP BY row HAVING count(*) > 1"
         )
         if not connection.execute("SELECT count(*) FROM several").fetchall()[0][0]:
-            return
+            return [], []
         connection.execute(
             f"""CREATE TEMP TABLE found AS
                 SELECT row, split, count(*) AS times, min(place) AS first, max(place) AS last
@@ -169,11 +189,7 @@ def _found(
             """SELECT split, sum(times - 1), min(struct_pack(first := first, other := last))
                 FROM found WHERE times > 1 GROUP BY ALL ORDER BY ALL"""
         ).fetchall()
-    splits = list(tables)
-    for first, second, rows, places in pairs:
-        yield _leak(by, tables, (splits[first], splits[second]), rows, places)
-    for split, rows, places in alone:
-        yield _leak(by, tables, (splits[split],), rows, places)
+    return pairs, alone
 
 
 def _leak(

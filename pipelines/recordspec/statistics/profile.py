@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
-from functools import partial
+from itertools import chain
 from typing import Any, cast
 
 import numpy as np
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem
+from recordspec.executors import cluster
 from recordspec.progress import Progress
 from recordspec.schema.features.box import corners_of
 from recordspec.statistics.content import ContentTypes
@@ -41,6 +43,8 @@ from recordspec.store.scan import (
     UnpackedRows,
     UnreadableRecord,
     map_together,
+    range_groups,
+    run,
     scan,
 )
 from recordspec.tables.column_types import keys_of
@@ -85,9 +89,6 @@ TOP = 20
 BOX_MEASURES = ("width", "height", "area")
 # With at least this share of distinct values, no value can be frequent enough to be listed.
 _DIFFERENT = 0.9
-
-# Reads the records, once a call. Blocks are decoded only for the given keys; None decodes all.
-Reading = Callable[[Collection[str] | None], Iterable[RowBatch | UnreadableRecord]]
 
 
 class FeatureCounts:
@@ -136,6 +137,14 @@ class FeatureCounts:
                     self.lengths.add(lengths)
                     self.empty += count - int(np.count_nonzero(lengths))
 
+    def merge(self, other: FeatureCounts) -> None:
+        """Adds the lists of the records that follow."""
+        self.present += other.present
+        self.empty += other.empty
+        self.kinds.update(other.kinds)
+        self.lengths.merge(other.lengths)
+        self.steps.merge(other.steps)
+
 
 class AdjacentValues:
     """Counts pairs of adjacent values, one value a record, and the pairs of equal values.
@@ -147,6 +156,7 @@ class AdjacentValues:
 
     def __init__(self) -> None:
         self.pairs = self.same = 0
+        self._first: ArrowArray | None = None
         self._last: ArrowArray | None = None
 
     def add(self, values: ArrowArray) -> None:
@@ -155,9 +165,24 @@ class AdjacentValues:
         if self._last is not None:
             self.pairs += 1
             self.same += equal(self._last, values[:1]).true_count
+        else:
+            self._first = take(values, np.array([0]))
         self.pairs += len(values) - 1
         self.same += equal(values[1:], values[:-1]).true_count
         self._last = take(values, np.array([len(values) - 1]))  # a copy, which keeps no other memory
+
+    def merge(self, other: AdjacentValues) -> None:
+        """Adds the pairs of the values that follow."""
+        if other._first is None:
+            return
+        if self._last is None:
+            self._first = other._first
+        else:
+            self.pairs += 1
+            self.same += arrow().compute.equal(self._last, other._first).true_count
+        self.pairs += other.pairs
+        self.same += other.same
+        self._last = other._last
 
 
 class Profile:
@@ -204,6 +229,22 @@ class Profile:
         for key, arrays in _arrays(records):
             if key in self.features:
                 self.features[key].add(arrays, in_steps=key[0])
+
+    def merge(self, other: Profile) -> None:
+        """Adds the records that follow."""
+        for name in ("rows", "broken", "unknown_fields", "conflicts"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.problems = [*self.problems, *other.problems][:MOST_PROBLEMS]
+        self.sizes.merge(other.sizes)
+        self.hashes.merge(other.hashes)
+        for name, times in other.repeated.items():
+            if name in self.repeated or len(self.repeated) < MOST_FEATURES:
+                self.repeated[name] += times
+        self.truncated |= other.truncated
+        self._make_room(other.features)
+        for key, counts in other.features.items():
+            if key in self.features:
+                self.features[key].merge(counts)
 
     def add_unreadable(self, record: UnreadableRecord) -> None:
         if record.size is not None:
@@ -312,6 +353,35 @@ class _Counted:
             self.order.add(told_apart)
             self.order = self.order if self.counts and self.counts.are_few else None
 
+    def merge(self, other: _Counted) -> None:
+        """Adds the values that follow, as counted in the first pass; `other` changes, too."""
+        if self.numbers is not None and other.numbers is not None:
+            self.numbers.merge(other.numbers)
+        else:
+            self.sizes.merge(other.sizes)
+            self.forms.merge(other.forms)
+            self.sample.merge(other.sample)
+        if self.counts is not None and other.counts is not None:
+            self.counts.merge(other.counts)
+        if self.order is not None and other.order is not None and self.counts and self.counts.are_few:
+            self.order.merge(other.order)
+        else:
+            self.order = None
+
+    def again(self) -> _Counted:
+        """Counts the values of a part in the second pass."""
+        made = copy(self)
+        made.numbers = None if self.numbers is None else self.numbers.again()
+        made.sizes, made.forms, made.counts, made.order = SizeCounts(), ContentTypes(), None, None
+        made.sample, made.times = Sample(0, 0), np.zeros_like(self.times)
+        return made
+
+    def merge_again(self, other: _Counted) -> None:
+        """Adds the values that follow, as counted in the second pass."""
+        self.times = self.times + other.times
+        if self.numbers is not None and other.numbers is not None:
+            self.numbers.merge_again(other.numbers)
+
     def told_apart(self, values: Any) -> ArrowArray:
         """The values in Arrow, with each long string replaced by its first bytes and its hash."""
         if self.kind == "bytes" and (sizes := sizes_of(values)).max(initial=0) > SHOWN:
@@ -373,30 +443,63 @@ class _Counted:
         )
 
 
-def profile(
-    read: Reading,
-    *,
-    as_records: bool = False,
-    names: FeatureNames | None = None,
-    shares: Sequence[float] = SHARES,
-    threads: int | None = None,
-    progress: Progress | None = None,
-) -> Profile:
-    """Counts the features of records.
+@dataclass(frozen=True, kw_only=True)
+class Counting:
+    """How rows are counted.
 
-    Args:
-        read: reads the records.
+    Attributes:
         as_records: whether the rows of blocks are hashed as records, since other files hold no blocks.
         names: the class names of labels, of which each class is counted, and the formats of boxes.
-        shares: the shares of quantiles.
         threads: the number of threads; None for one per processor.
-        progress: receives the number of records and bytes.
-
-    Raises StoreError if a file cannot be opened. Unreadable records are counted.
+        most: at most so many rows are read, the first ones; None for all.
     """
-    threads = threads or len(os.sched_getaffinity(0))
-    profiler = _Profiler(read, as_records, names or FeatureNames(), threads)
-    return profiler.run(shares, progress or Progress(show=False))
+
+    as_records: bool
+    names: FeatureNames
+    threads: int | None
+    most: int | None
+
+    @classmethod
+    def of(cls, scanner: Scanner, threads: int | None, most: int | None = None) -> Counting:
+        """How the rows of some files are counted."""
+        dataset = scanner.dataset
+        layouts = {dataset.has_blocks(path) for path in dataset.paths}
+        names = FeatureNames.of(dataset.schema)
+        return cls(as_records=len(layouts) > 1, names=names, threads=threads, most=most)
+
+    def read(
+        self, files: Iterable[FileRange], keys: Collection[str] | None
+    ) -> Iterator[RowBatch | UnreadableRecord]:
+        """The rows of files. Blocks are decoded only for the given keys; None decodes all."""
+        items = chain.from_iterable(scan(replace(file, keys=keys)) for file in files)
+        return items if self.most is None else _first_of(items, self.most)
+
+    def chunks(self, files: Iterable[FileRange], counts: GroupCounts, *, again: bool) -> Iterator[_Chunk]:
+        """Decodes the readable rows. The first time, all keys are decoded, and unreadable records are
+        counted; `again`, the keys of the columns alone.
+        """
+        keys = {key for (_, key), _ in counts.columns} if again else None
+
+        def decode(batches: Sequence[RowBatch], rows: RecordSpans | UnpackedRows) -> _Chunk:
+            records = rows.decode(None, keys)
+            hashes = self._hashes(rows, records) if keys is None else None
+            return _Chunk(batches=batches, records=records, hashes=hashes)
+
+        threads = self.threads or len(os.sched_getaffinity(0))
+        for made in map_together(decode, self.read(files, keys), threads):
+            if isinstance(made, _Chunk):
+                yield made
+            elif keys is None:
+                counts.profile.add_unreadable(made)
+
+    def _hashes(self, rows: RecordSpans | UnpackedRows, records: RecordBatch) -> Words:
+        """The hashes of the readable rows: of the values for rows of blocks, otherwise of the records."""
+        if isinstance(rows, UnpackedRows):
+            if not self.as_records:
+                return rows.hashes
+            rows = rows.records
+        broken = list(records.broken)
+        return of_parts(rows.buffer, np.delete(rows.starts, broken), np.delete(rows.stops, broken))
 
 
 def profile_splits(
@@ -409,12 +512,12 @@ def profile_splits(
     only: str | None = None,
 ) -> dict[str, Profile]:
     """The profile of each split, in order; with `only`, of that split alone; with `most`, of at most so many
-    first rows of a split. Raises what `profile` raises."""
+    first rows of a split. Raises what `profile_all` raises.
+    """
     files = [file for file in scanner.files if only in (None, file.split)]
+    counting = Counting.of(scanner, threads, most)
     return {
-        split: _profile(
-            scanner, [file for file in files if file.split == split], threads, progress, shares, most
-        )
+        split: _profile(counting, [file for file in files if file.split == split], shares, progress)
         for split in dict.fromkeys(file.split for file in files)
     }
 
@@ -426,37 +529,71 @@ def profile_all(
     *,
     shares: Sequence[float] = SHARES,
 ) -> Profile:
-    """The profile of all records. Raises what `profile` raises."""
-    return _profile(scanner, list(scanner.files), threads, progress, shares)
+    """The profile of all records.
+
+    Args:
+        threads: the number of threads; None for one per processor.
+        progress: receives the number of records and bytes.
+        shares: the shares of quantiles.
+
+    Raises StoreError if a file cannot be opened. Unreadable records are counted.
+    """
+    return _profile(Counting.of(scanner, threads), list(scanner.files), shares, progress)
 
 
 def _profile(
-    scanner: Scanner,
-    files: Sequence[FileRange],
-    threads: int | None,
-    progress: Progress | None,
-    shares: Sequence[float],
-    most: int | None = None,
+    counting: Counting, files: Sequence[FileRange], shares: Sequence[float], progress: Progress | None
 ) -> Profile:
-    return profile(
-        partial(_read if most is None else partial(_read_first, most), files),
-        as_records=len({scanner.dataset.has_blocks(path) for path in scanner.dataset.paths}) > 1,
-        names=FeatureNames.of(scanner.dataset.schema),
-        shares=shares,
-        threads=threads,
-        progress=progress,
-    )
+    """Reads groups of files once, or twice if a column needs it. What is counted of groups is merged in their
+    order: so the result is the same wherever they are read.
+    """
+    groups = [files] if counting.most is not None else list(range_groups(files))
+    progress = progress or Progress(show=False)
+    here, paths = progress if cluster() is None else None, [file.path for file in files]
+    counts = GroupCounts(counting.names)
+    tasks = [(counting, group, here) for group in groups]
+    for some in run(_count, tasks, paths, 1, "statistics"):
+        counts.merge(some)
+        if here is None:
+            progress.advance(some.profile.rows)
+    again = counts.choose(shares)
+    repeated = [(counting, group, again.again(), here) for group in groups] if again.columns else []
+    for some in run(_count_again, repeated, paths, 1, "statistics"):
+        again.merge_again(some)
+    return counts.summarized()
 
 
-def _read(files: Iterable[FileRange], keys: Collection[str] | None) -> Iterator[RowBatch | UnreadableRecord]:
-    for file in files:
-        yield from scan(replace(file, keys=keys))
+def _count(
+    counting: Counting, files: Sequence[FileRange], progress: Progress | None, attempt: str
+) -> GroupCounts:
+    """Counts the rows of files in the first pass."""
+    counts = GroupCounts(counting.names)
+    for chunk in counting.chunks(files, counts, again=False):
+        if progress is not None:
+            progress.advance(chunk.records.rows, chunk.bytes)
+        counts.add(chunk)
+    return counts
 
 
-def _read_first(
-    most: int, files: Iterable[FileRange], keys: Collection[str] | None
+def _count_again(
+    counting: Counting,
+    files: Sequence[FileRange],
+    counts: GroupCounts,
+    progress: Progress | None,
+    attempt: str,
+) -> GroupCounts:
+    """Counts the rows of files in the second pass."""
+    for chunk in counting.chunks(files, counts, again=True):
+        if progress is not None:
+            progress.advance(0)  # may cancel the work
+        counts.add_again(chunk)
+    return counts
+
+
+def _first_of(
+    items: Iterable[RowBatch | UnreadableRecord], most: int
 ) -> Iterator[RowBatch | UnreadableRecord]:
-    for item in _read(files, keys):
+    for item in items:
         if isinstance(item, RowBatch) and len(item) > most:
             sizes = item.sizes[:most] if item.block_rows is None else item.sizes
             yield replace(item.first(most), sizes=sizes)
@@ -467,30 +604,77 @@ def _read_first(
             return
 
 
-class _Profiler:
-    """Reads records once, or twice if a column needs it; see `profile`."""
+class GroupCounts:
+    """What is counted of some rows.
 
-    def __init__(self, read: Reading, as_records: bool, names: FeatureNames, threads: int) -> None:
-        self._read, self._as_records, self._names, self._threads = read, as_records, names, threads
-        # of boxes also their measures, by `width`, `height` and `area` instead of the kind
-        self._columns: dict[tuple[FeatureKey, str], _Counted] = {}
-        self._profile = Profile()
+    Attributes:
+        profile: the profile, which gets the values at the end.
+        columns: the values of each kind under each key; of boxes also their measures, by `width`, `height`
+            and `area` instead of the kind.
+    """
 
-    def run(self, shares: Sequence[float], progress: Progress) -> Profile:
-        for chunk in self._chunks(None):
-            progress.advance(chunk.records.rows, chunk.bytes)
-            self._add(chunk)
-        features = self._profile.features = self._profile.used_features
-        columns = self._columns = {place: one for place, one in self._columns.items() if place[0] in features}
-        for column in columns.values():
+    def __init__(self, names: FeatureNames) -> None:
+        self._names = names
+        self.profile = Profile()
+        self.columns: dict[tuple[FeatureKey, str], _Counted] = {}
+
+    def add(self, chunk: _Chunk) -> None:
+        """Counts rows in the first pass."""
+        self.profile.add(chunk.batches, chunk.records)
+        if chunk.hashes is not None:
+            self.profile.hashes.add(chunk.hashes)
+        for place, flat in self._values(chunk.records):
+            if place[0] not in self.profile.features:
+                continue
+            if place not in self.columns:
+                most = max(MOST_DISTINCT, len(self._names.classes.get(place[0], ())))
+                kind = cast("Kind", "float32" if place[1] in BOX_MEASURES else place[1])
+                self.columns[place] = _Counted(len(self.columns), kind, most)
+            self.columns[place].add(flat)
+
+    def merge(self, other: GroupCounts) -> None:
+        """Adds the rows that follow, as counted in the first pass; `other` changes, too."""
+        if not self.profile.rows and not self.profile.broken:
+            self.profile, self.columns = other.profile, other.columns
+            return
+        self.profile.merge(other.profile)
+        for place, column in other.columns.items():
+            if place in self.columns:
+                self.columns[place].merge(column)
+            elif place[0] in self.profile.features:
+                self.columns[place] = column
+
+    def choose(self, shares: Sequence[float]) -> GroupCounts:
+        """Ends the first pass. Returns the columns that need a second one."""
+        features = self.profile.features = self.profile.used_features
+        self.columns = {place: one for place, one in self.columns.items() if place[0] in features}
+        for column in self.columns.values():
             column.choose(shares)
-        some = {place: column for place, column in columns.items() if column.is_read_again}
-        for chunk in self._chunks({key for (_, key), _ in some}) if some else ():
-            progress.advance(0)  # may cancel the work
-            for place, flat in self._values(chunk.records):
-                if place in some:
-                    some[place].count_again(flat)
-        for (key, kind), column in columns.items():
+        made = GroupCounts(self._names)
+        made.columns = {place: column for place, column in self.columns.items() if column.is_read_again}
+        return made
+
+    def again(self) -> GroupCounts:
+        """Counts a part of the rows in the second pass."""
+        made = GroupCounts(self._names)
+        made.columns = {place: column.again() for place, column in self.columns.items()}
+        return made
+
+    def add_again(self, chunk: _Chunk) -> None:
+        """Counts rows in the second pass."""
+        for place, flat in self._values(chunk.records):
+            if place in self.columns:
+                self.columns[place].count_again(flat)
+
+    def merge_again(self, other: GroupCounts) -> None:
+        """Adds the rows that follow, as counted in the second pass."""
+        for place, column in other.columns.items():
+            self.columns[place].merge_again(column)
+
+    def summarized(self) -> Profile:
+        """The profile with the values."""
+        features = self.profile.features
+        for (key, kind), column in self.columns.items():
             summary = column.summary
             if kind == column.kind:
                 features[key].of[column.kind] = summary
@@ -498,21 +682,7 @@ class _Profiler:
                 features[key].boxes[kind] = summary
             if column.order is not None and features[key].is_single:
                 features[key].order = column.order
-        return self._profile
-
-    def _add(self, chunk: _Chunk) -> None:
-        """Counts rows in the first pass."""
-        self._profile.add(chunk.batches, chunk.records)
-        if chunk.hashes is not None:
-            self._profile.hashes.add(chunk.hashes)
-        for place, flat in self._values(chunk.records):
-            if place[0] not in self._profile.features:
-                continue
-            if place not in self._columns:
-                most = max(MOST_DISTINCT, len(self._names.classes.get(place[0], ())))
-                kind = cast("Kind", "float32" if place[1] in BOX_MEASURES else place[1])
-                self._columns[place] = _Counted(len(self._columns), kind, most)
-            self._columns[place].add(flat)
+        return self.profile
 
     def _values(self, records: RecordBatch) -> Iterator[tuple[tuple[FeatureKey, str], Any]]:
         """The values of each kind under each key, and the measures of boxes."""
@@ -524,30 +694,6 @@ class _Profiler:
                 measures = (sides[:, 0], sides[:, 1], sides[:, 0] * sides[:, 1])
                 for name, values in zip(BOX_MEASURES, measures, strict=True):
                     yield (key, name), np.ascontiguousarray(values)
-
-    def _chunks(self, keys: Collection[str] | None) -> Iterator[_Chunk]:
-        """Decodes the readable rows. If `keys` is None, all keys are decoded, and unreadable records are
-        counted."""
-
-        def decode(batches: Sequence[RowBatch], rows: RecordSpans | UnpackedRows) -> _Chunk:
-            records = rows.decode(None, keys)
-            hashes = self._hashes(rows, records) if keys is None else None
-            return _Chunk(batches=batches, records=records, hashes=hashes)
-
-        for made in map_together(decode, self._read(keys), self._threads):
-            if isinstance(made, _Chunk):
-                yield made
-            elif keys is None:
-                self._profile.add_unreadable(made)
-
-    def _hashes(self, rows: RecordSpans | UnpackedRows, records: RecordBatch) -> Words:
-        """The hashes of the readable rows: of the values for rows of blocks, otherwise of the records."""
-        if isinstance(rows, UnpackedRows):
-            if not self._as_records:
-                return rows.hashes
-            rows = rows.records
-        broken = list(records.broken)
-        return of_parts(rows.buffer, np.delete(rows.starts, broken), np.delete(rows.stops, broken))
 
 
 def flat_values(records: RecordBatch) -> Iterator[tuple[ColumnKey, Any]]:

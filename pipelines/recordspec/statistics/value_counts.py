@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -231,10 +232,25 @@ class Sample:
         else:
             values = _copied(values)  # a view would keep the whole buffer in memory
         self._parts.append(values)
+        self._make_room()
+
+    def merge(self, other: Sample) -> None:
+        """Adds a sample of the values that follow; `other` changes, too."""
+        for some, step in ((self, other._step), (other, self._step)):
+            while some._step < step:
+                some._halve()
+        self._parts += other._parts
+        self._make_room()
+
+    def _make_room(self) -> None:
         while sum(map(len, self._parts)) > 2 * self._size:
+            self._halve()
+
+    def _halve(self) -> None:
+        if self._parts:
             whole = self.values
             self._parts = [_take(whole, np.flatnonzero(self._random.random(len(whole)) < 0.5))]
-            self._step *= 2
+        self._step *= 2
 
 
 def _take(values: Any, places: Ints) -> Any:
@@ -284,6 +300,26 @@ class NumberCounter:
         self.high = high if self.high is None else max(self.high, high)
         self.sum += float(finite.sum(dtype=np.float64)) if self._is_float else _exact_sum(finite)
         self.sample.add(finite)
+
+    def merge(self, other: NumberCounter) -> None:
+        """Adds what was counted of the values that follow, in the first pass."""
+        for name in ("count", "nans", "infinite", "lowest", "zeros", "sum"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        if other.low is not None:
+            self.low = other.low if self.low is None else min(self.low, other.low)
+            self.high = other.high if self.high is None else max(self.high, other.high)
+        self.sample.merge(other.sample)
+
+    def merge_again(self, other: NumberCounter) -> None:
+        """Adds what was counted of the values that follow, in the second pass."""
+        self._below = self._below + other._below
+        self._squares += other._squares
+
+    def again(self) -> NumberCounter:
+        """A counter for the second pass of a part of the values, which has counted nothing."""
+        made = copy(self)
+        made.sample, made._below, made._squares = Sample(SAMPLE, 0), np.zeros_like(self._below), 0.0
+        return made
 
     def finite(self, values: NumberArray) -> NumberArray:
         """The finite values among `values`."""

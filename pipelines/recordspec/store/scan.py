@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from recordspec.errors import Problem, RecordError, SpecError, StoreError
-from recordspec.executors import Task, executor, threaded_map
+from recordspec.executors import Executor, Task, cluster, executor, threaded_map
 from recordspec.locations import Location
 from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import ALL, note_sizes
@@ -44,6 +44,8 @@ A_RECORD = "an Example or a SequenceExample"
 # Large files are scanned in ranges of this size, whatever the number of processes: the results do not depend
 # on it.
 _RANGE = 64 << 20
+# What is counted of as many bytes is merged with what is counted of others.
+_GROUP = 256 << 20
 # A batch of at most _SMALL_BYTES is summarized together with adjacent small batches, at most _MOST_SMALL.
 _SMALL_BYTES, _MOST_SMALL = 1 << 16, 1 << 10
 # The bytes from which several processes summarize, or check, faster than one: processes take 0.4 s to start,
@@ -383,6 +385,22 @@ def file_ranges(part: FileRange) -> Iterator[FileRange]:
         yield replace(part, records=records, last=records is ranges[-1])
 
 
+def range_groups(files: Iterable[FileRange]) -> Iterator[list[FileRange]]:
+    """Consecutive files, and ranges of large files, in groups of at least _GROUP bytes; the last may have
+    fewer.
+    """
+    group, size = list[FileRange](), 0
+    for file in files:
+        for part in file_ranges(file) if size_of(file.path) > _GROUP else (file,):
+            group.append(part)
+            size += size_of(file.path) if part.records is None else part.bytes
+            if size >= _GROUP:
+                yield group
+                group, size = [], 0
+    if group:
+        yield group
+
+
 def run(
     function: Callable[..., T],
     tasks: Sequence[Task],
@@ -393,7 +411,8 @@ def run(
     *,
     small: bool = False,
 ) -> Iterator[T]:
-    """Runs a function of ranges of files in `jobs` processes. Yields the results in the order of the tasks.
+    """Runs a function of ranges of files in `jobs` processes, or on a cluster, within `executors.on_cluster`.
+    Yields the results in the order of the tasks.
 
     Args:
         paths: all files.
@@ -401,9 +420,13 @@ def run(
         name: the name of the work in messages.
         small: whether results are small: a process then runs several tasks before it sends their results.
     """
-    count = max(1, min(processes_for(paths, jobs, worth), len(tasks)))
-    together = max(1, min(_MOST_TOGETHER, len(tasks) // (8 * count))) if small else 1
-    with executor(count, name) as running:
+    running_on: AbstractContextManager[Executor]
+    if (known := cluster()) is None:
+        running_on = executor(max(1, min(processes_for(paths, jobs, worth), len(tasks))), name)
+    else:
+        running_on = nullcontext(known)
+    with running_on as running:
+        together = max(1, min(_MOST_TOGETHER, len(tasks) // (8 * running.processes))) if small else 1
         if running.in_process or together == 1:
             yield from running.map(function, tasks)
             return
@@ -491,13 +514,7 @@ class Scanner:
         """Yields the first `count` rows of each file; None means all. Raises RecordError at an unreadable
         row."""
         for file in self.files:
-            left = count
-            for batch in _readable(file):
-                yield batch if left is None else batch.first(left)
-                if left is not None:
-                    left -= len(batch)
-                    if left <= 0:
-                        break
+            yield from first_rows(file, count)
 
     def count(self, path: Location) -> int:
         """Returns the number of rows of a file."""
@@ -604,6 +621,17 @@ def map_together(
         for item in small_together(items)
     )
     return threaded_map("recordspec-stats", call, tasks, threads)
+
+
+def first_rows(file: FileRange, count: int | None) -> Iterator[RowBatch]:
+    """The first `count` rows of a file; None means all. Raises RecordError at an unreadable row."""
+    left = count
+    for batch in _readable(file):
+        yield batch if left is None else batch.first(left)
+        if left is not None:
+            left -= len(batch)
+            if left <= 0:
+                return
 
 
 def _readable(part: FileRange) -> Iterator[RowBatch]:
