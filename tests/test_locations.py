@@ -593,6 +593,8 @@ TRIED_ELSEWHERE = {
     "writing.sources.detection:AnnotatedImages.open:folder",
     *("writing.sources.tfrecord:TFRecords.open:folder",),
     *("writing.adopt:adopt:files", "writing.adopt:adopt:out"),  # tests/writing/test_adopt.py, and the command
+    *("spark.frames:FrameColumns.of:files", "spark.frames:FrameColumns.of:schema"),
+    *("spark.frames:read:files", "spark.frames:read:schema"),  # it does as `scan`
     *("spark:build:source", "spark:write:directory"),  # they need Spark, and do as Pipeline.build and Build
     "config:WriteFrom.open:path",  # as From.open
     "schema.media:path_of:value",  # test_a_file_of_a_row_is_no_url
@@ -1189,6 +1191,7 @@ WRITERS = {
     "store/journal.py: self._path.open": "the same",
     "store/key_hashes.py: path.open": "the same",
     "store/shard_file.py: path.open": "the same",
+    "store/shard_file.py: self._index.open": "the same",
     "store/staging.py: _stamp_of(path).write_text": "without it, a copy is hashed again",
     "store/staging.py: open": "a .part, which is locked",
     "schema/media/sounds.py: wave.open": "in memory",

@@ -10,8 +10,9 @@ import threading
 import traceback
 import uuid
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from contextvars import ContextVar
 from itertools import repeat
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -40,9 +41,11 @@ class Executor(Protocol):
 
     Attributes:
         in_process: whether tasks run in this process, one after another.
+        processes: the number of tasks that run at a time.
     """
 
     in_process: bool
+    processes: int
 
     def map(self, function: Function, tasks: Iterable[Task]) -> Iterator[Any]:
         """Yields `function(*task, attempt)` for each task, in order; `attempt` is a new name."""
@@ -52,10 +55,38 @@ class SerialExecutor:
     """Runs tasks in this process, one after another."""
 
     in_process = True
+    processes = 1
 
     def map(self, function: Function, tasks: Iterable[Task]) -> Iterator[Any]:
         for task in tasks:
             yield function(*task, new_attempt())
+
+
+class Cluster(Executor, Protocol):
+    """The executor of a cluster, which also compares rows."""
+
+    def equal_rows(
+        self, tables: Sequence[Any], columns: Sequence[str], places: Sequence[str]
+    ) -> tuple[list[Any], list[Any]]:
+        """As for `spark.frames.equal_rows`."""
+
+
+_of_cluster: ContextVar[Cluster | None] = ContextVar("of_cluster", default=None)
+
+
+@contextmanager
+def on_cluster(executor: Cluster) -> Iterator[None]:
+    """Within it, tasks that read files run on the executor of a cluster: see `store.scan.run`."""
+    token = _of_cluster.set(executor)
+    try:
+        yield
+    finally:
+        _of_cluster.reset(token)
+
+
+def cluster() -> Cluster | None:
+    """The executor of the cluster on which tasks that read files run; None for this machine."""
+    return _of_cluster.get()
 
 
 @contextmanager
@@ -99,6 +130,7 @@ class ProcessExecutor:
         import multiprocessing
 
         self._jobs, self._name = jobs, name
+        self.processes = jobs
         # spawn: a fork of a process with threads, such as TensorFlow's, may hang
         self._context = multiprocessing.get_context("spawn")
         self._works = bool(_ALONE)
@@ -152,12 +184,10 @@ class ProcessExecutor:
             self._of_thread.connection = self._start()
         try:
             self._of_thread.connection.send((function, task))
-            result, error, trace = self._of_thread.connection.recv()
+            response = self._of_thread.connection.recv()
         except (EOFError, OSError) as error:
             raise self._died() from error
-        if error is not None:
-            raise error from _ProcessError(trace)
-        return result
+        return result_in(response)
 
     def _start(self) -> Connection:
         from multiprocessing import resource_tracker
@@ -184,6 +214,14 @@ class ProcessExecutor:
         return StoreError(problem.at(self._name))
 
 
+def result_in(response: tuple[Any, BaseException | None, str]) -> Any:
+    """The result of a task in what `response_of` returned. Raises the task's error."""
+    result, error, trace = response
+    if error is not None:
+        raise error from _ProcessError(trace)
+    return result
+
+
 class _ProcessError(Exception):
     """The traceback, as text, of an error raised in another process."""
 
@@ -198,7 +236,7 @@ def _serve(connection: Connection) -> None:
         threading.Thread(target=_exit_with, args=(parent,), daemon=True).start()
     with suppress(EOFError, OSError):  # the parent is gone
         while task := connection.recv():
-            connection.send_bytes(_response(*task))
+            connection.send_bytes(response_of(*task))
 
 
 def _run_copy(function: Function, task: Task) -> Any:
@@ -211,8 +249,8 @@ def _run_copy(function: Function, task: Task) -> Any:
     return function(*task)
 
 
-def _response(function: Function, task: Task) -> Any:
-    """The message with the result of a task, or its error and traceback, as bytes."""
+def response_of(function: Function, task: Task) -> Any:
+    """The message with the result of a task, or its error and traceback, pickled."""
     from multiprocessing.reduction import ForkingPickler
 
     try:

@@ -16,6 +16,7 @@ from recordspec.cli.shared_options import (
     jobs_option,
     json_option,
     removed_option,
+    spark_option,
 )
 from recordspec.errors import RecordError, counted, show_path
 from recordspec.locations import Location
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 )
 @click.option("--report", type=LOCAL_PATH, help="Write a report as JSON to this file.")
 @jobs_option
+@spark_option
 @json_option
 def check(
     files: tuple[str, ...],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recordspec.cli.output import echo, print_json, print_rows, wants_json
-from recordspec.cli.shared_options import PATTERN, jobs_option, json_option, schema_option
+from recordspec.cli.shared_options import PATTERN, jobs_option, json_option, schema_option, spark_option
 from recordspec.errors import RecordError, show_path
 from recordspec.locations import Location, location
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 @click.option("--strict", is_flag=True, help="Count compatible changes of a schema as differences.")
 @click.option("--all", "everything", is_flag=True, help="Also print small distances.")
 @jobs_option
+@spark_option
 @json_option
 def diff(
     old: str,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from recordspec.cli.output import echo, print_json, print_text
-from recordspec.cli.shared_options import LOCAL_PATH, PATTERN, jobs_option
+from recordspec.cli.shared_options import LOCAL_PATH, PATTERN, jobs_option, spark_option
 from recordspec.errors import ExistsError, Problem, SpecError, StoreError, exists
 from recordspec.locations import read_text, resolved
 
@@ -40,6 +40,7 @@ _MOST_BYTES = 16 << 20  # the largest schema or config, as in the loader
 @click.option("--force", is_flag=True, help="Replace the files of --out and --config.")
 @click.option("--sample", type=click.IntRange(1), help="Read only this many records of each file.")
 @jobs_option
+@spark_option
 @click.option("--json", "as_json", is_flag=True, help="One line of JSON: schema, rows, notes, files written.")
 def infer(
     files: tuple[str, ...],

@@ -22,6 +22,7 @@ from recordspec.cli.shared_options import (
     jobs_option,
     json_option,
     removed_option,
+    spark_option,
 )
 from recordspec.errors import ExistsError, RecordError, StoreError, counted, exists, see
 from recordspec.locations import Location, location
@@ -74,6 +75,7 @@ _SCHEMA = _SchemaPath(location, Path)
 @click.option("--check", is_flag=True, help="Read every record: check it, and count the classes of labels.")
 @click.option("--force", is_flag=True, help="Adopt FILES again.")
 @jobs_option
+@spark_option
 @json_option
 def adopt(
     files: tuple[str, ...],
@@ -158,6 +160,7 @@ def _write_config(
 @click.command(short_help="Check every length and CRC of files, and their manifest.")
 @files_argument
 @jobs_option
+@spark_option
 @json_option
 def verify(files: tuple[str, ...], jobs: int | None, as_json: bool) -> int:
     """Read every byte of FILES (a config, paths, folders, patterns), and report all corruption.
@@ -258,9 +261,10 @@ def repair(files: tuple[str, ...], folder: Path, force: bool, as_json: bool) -> 
     help="For recordspec, the tfrecord package, or NVIDIA DALI.",
 )
 @jobs_option
+@spark_option
 @json_option
 def index(files: tuple[str, ...], form: Any, jobs: int | None, as_json: bool) -> None:
-    """Write an index of each of FILES (a config, paths, folders, patterns), which must not be compressed.
+    """Write an index of each of FILES (a config, paths, folders, patterns).
 
     \b
       recordspec index exported/train.tfrecord

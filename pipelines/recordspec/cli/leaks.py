@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recordspec.cli.output import echo, print_json, print_rows, wants_json
-from recordspec.cli.shared_options import NAMED_PATTERN, grouped, json_option, names_in, schema_option
+from recordspec.cli.shared_options import (
+    NAMED_PATTERN,
+    grouped,
+    json_option,
+    names_in,
+    schema_option,
+    spark_option,
+)
 from recordspec.errors import RecordError
 from recordspec.locations import Location
 
@@ -20,6 +27,7 @@ if TYPE_CHECKING:
 @click.option("--columns", metavar="A,B", help="Rows with the same values of these features are the same.")
 @click.option("--memory", help="Memory of the search, such as 2GiB. [default: 80 % of the machine's]")
 @schema_option
+@spark_option
 @json_option
 def leaks(
     files: tuple[tuple[str, str], ...],

@@ -26,6 +26,7 @@ from recordspec.cli.shared_options import (
     json_option,
     query,
     removed_option,
+    spark_option,
     where_option,
 )
 from recordspec.errors import counted
@@ -41,6 +42,7 @@ number_option = click.option(
 
 @click.command(short_help="Count the records of files.")
 @files_argument
+@spark_option
 @json_option
 def count(files: tuple[str, ...], as_json: bool) -> None:
     """Count the records of TFRecord files, or of all shards in a folder.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from recordspec.errors import SpecError
+from recordspec.errors import Problem, SpecError
 from recordspec.locations import Location, local, location
 
 if TYPE_CHECKING:
@@ -77,6 +78,26 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON l
 jobs_option = click.option(
     "--jobs", type=click.IntRange(1), help="Processes, or threads. [default: one per processor]"
 )
+
+
+def spark_option(command: Command) -> Command:
+    """`--spark MASTER`, which runs a command on Spark's executors."""
+
+    @click.option("--spark", metavar="MASTER", help="Run on Spark: local[4], or the URL of a master.")
+    @wraps(command)
+    def run(*, spark: str | None, **options: Any) -> Any:
+        if spark is None:
+            return command(**options)
+        if options.get("jobs") is not None:
+            hint = "Spark's executors share the work"
+            raise SpecError(Problem(where="--jobs", expected="none with --spark", got="some", hint=hint))
+        from recordspec.spark import running_on, session_at
+
+        with session_at(spark) as session, running_on(session, command.__name__):
+            return command(**options)
+
+    return run
+
 
 force_option = click.option("--force", is_flag=True, help="Replace the file if it exists.")
 

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from recordspec.cli.output import echo, print_json, print_rows, wants_json
-from recordspec.cli.shared_options import LOCAL_PATH, files_argument, jobs_option, json_option, schema_option
+from recordspec.cli.shared_options import (
+    LOCAL_PATH,
+    files_argument,
+    jobs_option,
+    json_option,
+    schema_option,
+    spark_option,
+)
 from recordspec.errors import RecordError, State, StoreError
 from recordspec.locations import Location, output_file
 
@@ -21,6 +28,7 @@ if TYPE_CHECKING:
 @schema_option
 @click.option("--html", type=LOCAL_PATH, help="Write a page with charts to this file.")
 @jobs_option
+@spark_option
 @json_option
 def stats(
     files: tuple[str, ...],

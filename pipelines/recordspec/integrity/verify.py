@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from recordspec.errors import Problem, RecordspecError, StoreError, show_text, system_errors
+from recordspec.executors import cluster
 from recordspec.locations import Location, location, open_file
 from recordspec.progress import Progress
 from recordspec.store.expand import Files, expand, find_incomplete
@@ -129,10 +130,11 @@ def _verified(files: Files, jobs: int | None, progress: Progress) -> Iterator[Ve
     rows = [None if file.shard is None else file.shard.records for file in integrities]
     progress.begin("verifying", None if None in rows else sum(row for row in rows if row is not None))
     jobs = min(processes_for(paths, jobs, WORTH_CHECKING), len(paths))
-    tasks = [(integrity, progress if jobs == 1 else None) for integrity in integrities]
+    is_here = jobs == 1 and cluster() is None
+    tasks = [(integrity, progress if is_here else None) for integrity in integrities]
     verified = run(_verify, tasks, paths, jobs, "verifying", small=True)
     for path, file in zip(paths, verified, strict=True):
-        if jobs > 1 and file.integrity is not None:
+        if not is_here and file.integrity is not None:
             progress.advance(file.integrity.saved, file.integrity.size or 0)
         yield replace(file, problems=(*others.pop(path, ()), *file.problems))
     for path, several in others.items():

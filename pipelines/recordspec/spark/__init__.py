@@ -1,4 +1,5 @@
-"""Builds on Spark: the same bytes as a local build, for any number of rows.
+"""Builds on Spark: the same bytes as a local build, for any number of rows; and commands that read all
+records, with the results of one machine.
 
 Executors run `tasks`; the driver starts them (`engine`, `spark_jobs`) and publishes the dataset.
 """
@@ -12,11 +13,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from recordspec._arrow import arrow
 from recordspec.errors import MissingExtra, Problem, SpecError, StoreError, missing_package, see
+from recordspec.executors import on_cluster
 from recordspec.progress import Progress
 from recordspec.remote import RemotePath
 from recordspec.schema.arrow_values import is_file, item_type
@@ -38,7 +39,10 @@ except ImportError as missing:
     raise missing_package("pyspark", "builds on Spark", "recordspec[spark]", missing) from None
 
 from recordspec.spark.engine import EncodedFrame, duplicate_keys, encode, shard
-from recordspec.spark.spark_jobs import SparkJobs, spark_errors
+from recordspec.spark.frames import ZONE
+from recordspec.spark.frames import read as read
+from recordspec.spark.frames import register as register
+from recordspec.spark.spark_jobs import SparkExecutor, SparkJobs, spark_errors
 from recordspec.spark.tasks import FrameRows
 
 if TYPE_CHECKING:
@@ -52,8 +56,6 @@ if TYPE_CHECKING:
 
 
 _MASTER = re.compile(r"local(-cluster)?(\[.+\])?|yarn|\w+://.+")
-# Spark 4 asks for the time zone of the type of times, which are in UTC in any case.
-_ZONE: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
 _REFUSED = {
     "jobs": "Spark's executors share the work",
     "memory": "Spark's configuration defines their memory",
@@ -113,6 +115,23 @@ def write(
 
 
 @contextmanager
+def running_on(session: SparkSession, name: str = "reading") -> Iterator[None]:
+    """Within it, functions that read all records run on Spark's executors: `recordspec.verify`, `check`,
+    `stats`, `infer` of TFRecords, `leaks`, `diff` and `adopt`. Their results are those of one machine.
+
+    Args:
+        session: a session of Spark.
+        name: the name of the work, in Spark's list of jobs and in messages.
+
+    Raises StoreError for a job that fails, and the errors of the functions.
+    """
+    _check_session(session)
+    jobs = SparkJobs(session, name)
+    with spark_errors(StoreError, name), jobs.running(), on_cluster(SparkExecutor(jobs)):
+        yield
+
+
+@contextmanager
 def session_at(master: str) -> Iterator[SparkSession]:
     """A context manager of a Spark session at a master: `local[4]`, or the URL of a cluster.
 
@@ -144,11 +163,7 @@ def _build(
     directory: Any,
     options: dict[str, Any],
 ) -> Manifest:
-    if not hasattr(session, "_jsparkSession"):
-        problem = Problem(
-            path=("session",), expected="a session with a SparkContext", got="one of Spark Connect"
-        )
-        raise SpecError(problem)
+    _check_session(session)
     for name, hint in _REFUSED.items():
         if name in options:
             expected = "an option of a build on Spark"
@@ -173,6 +188,14 @@ def _build(
                 shard=partial(shard, encoded, build.transaction, bar=bar),
                 bar=bar,
             )
+
+
+def _check_session(session: SparkSession) -> None:
+    if not hasattr(session, "_jsparkSession"):
+        problem = Problem(
+            path=("session",), expected="a session with a SparkContext", got="one of Spark Connect"
+        )
+        raise SpecError(problem)
 
 
 # What makes a column that features take of one that they do not, by the name of its type.
@@ -202,7 +225,7 @@ def _check_frame(frame: DataFrame, schema: Schema, options: Write) -> None:
             kind = kind.elementType
         name = type(kind).__name__
         try:
-            column = to_arrow_schema(StructType([field]), **_ZONE)[0]
+            column = to_arrow_schema(StructType([field]), **ZONE)[0]
         except PySparkException:
             column = None
         takes_any = feature is not None and feature.value_type.item == "any"

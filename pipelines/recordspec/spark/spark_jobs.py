@@ -1,11 +1,14 @@
-"""The jobs of a build on Spark, and Spark's errors."""
+"""Jobs on Spark, and Spark's errors."""
 
 from __future__ import annotations
 
+import os
+import pickle
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import islice
 from typing import Any, TypeVar
 
 from py4j.protocol import Py4JError
@@ -14,18 +17,21 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from recordspec.errors import Problem, StoreError
-from recordspec.executors import ThreadPool, new_attempt
-from recordspec.spark.tasks import OtherPackageError, package, run_with
+from recordspec.executors import ThreadPool, new_attempt, result_in
+from recordspec.spark.tasks import OtherPackageError, package, run_tasks, run_with
 from recordspec.writing.failures import SourceError
 
 _T = TypeVar("_T")
 
 # Java's serializer holds 100 cached batches; they have this many rows and 4 MiB at most.
 _CACHED_ROWS = 1000
+# Tasks that read files, for each core, before their results are read; and the bytes of results that the
+# driver holds at a time.
+_TASKS_AT_ONCE, _RESPONSE_BYTES = 16, 64 << 20
 
 
 class SparkJobs:
-    """Runs the jobs of a build, which form a group, within its `with` block. If the block raises, they are
+    """Runs jobs, which form a group, within its `with` block. If the block raises, they are
     cancelled.
 
     Args:
@@ -87,6 +93,42 @@ class SparkJobs:
             with suppress(Exception):  # Spark may be gone
                 for name, value in before.items():
                     conf.unset(name) if value is None else conf.set(name, value)
+
+
+class SparkExecutor:
+    """Runs tasks on Spark's executors, some at a time, like the processes of one machine. If an executor is
+    lost, Spark runs its tasks again.
+
+    Args:
+        jobs: the jobs of which the tasks are a part.
+    """
+
+    in_process = False
+
+    def __init__(self, jobs: SparkJobs) -> None:
+        self._jobs, self._context = jobs, jobs.session.sparkContext
+        self.processes = self._context.defaultParallelism
+
+    def map(self, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+        waiting, folder = iter(tasks), os.getcwd()
+        run = task(partial(run_tasks, function, folder))
+        at_once = self.processes
+        while some := [pickle.dumps(one) for one in islice(waiting, at_once)]:
+            rows = self._context.parallelize(some, len(some)).mapPartitions(run)
+            responses = self._jobs.wait(rows.collect)
+            # small results are fetched many at a time: each job takes 0.1 s
+            room = len(some) * _RESPONSE_BYTES // max(1, sum(map(len, responses)))
+            at_once = max(self.processes, min(room, _TASKS_AT_ONCE * self.processes))
+            for response in responses:
+                yield result_in(pickle.loads(response))
+
+    def equal_rows(
+        self, tables: Sequence[Any], columns: Sequence[str], places: Sequence[str]
+    ) -> tuple[list[Any], list[Any]]:
+        """As for `frames.equal_rows`."""
+        from recordspec.spark.frames import equal_rows
+
+        return self._jobs.wait(partial(equal_rows, self._jobs.session, tables, columns, places))
 
 
 def task(function: Callable[[Any], Iterator[Any]]) -> Callable[[Any], Iterator[Any]]:

@@ -15,7 +15,7 @@ import logging
 import os
 import pickle
 import socket
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -31,7 +31,7 @@ from pyspark import TaskContext
 from recordspec import __version__
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordspecError, State, StoreError
-from recordspec.executors import new_attempt
+from recordspec.executors import new_attempt, response_of
 from recordspec.locations import Location, sync_file
 from recordspec.remote import RemotePath, upload
 from recordspec.schema.schema import Schema
@@ -193,15 +193,22 @@ def _lines(name: str, order: list[bytes], lines: list[bytes]) -> Any:
     return _batch(arrow().array([name] * len(order), "string"), strings_array(order), strings_array(lines))
 
 
+def run_tasks(function: Callable[..., Any], folder: str, tasks: Iterable[bytes]) -> Iterator[bytes]:
+    """The results of pickled tasks, or their errors, pickled."""
+    with working_in(folder):
+        for pickled in tasks:
+            yield bytes(response_of(function, (*pickle.loads(pickled), new_attempt())))
+
+
 def encode_parts(plan: BuildPlan, folder: str, batches: Iterable[Any]) -> Iterator[Any]:
     parts = (pickle.loads(part.as_py()) for batch in batches for part in batch.column(0))
-    with _working_in(folder):
+    with working_in(folder):
         yield from _encoded(plan, parts)
 
 
 def encode_frame(plan: BuildPlan, folder: str, batches: Iterable[Any]) -> Iterator[Any]:
     number = _partition()
-    with _working_in(folder):
+    with working_in(folder):
         yield from _encoded(plan, [(number, FramePart(number, batches))])
 
 
@@ -212,7 +219,7 @@ def _partition() -> int:
 
 
 @contextmanager
-def _working_in(folder: str) -> Iterator[None]:
+def working_in(folder: str) -> Iterator[None]:
     """Relative paths are those of the driver, if it has this folder in common with the executor."""
     before = os.getcwd()
     with suppress(OSError):

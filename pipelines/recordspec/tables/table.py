@@ -39,6 +39,7 @@ from recordspec.store.scan import (
     Scanner,
     UnreadableRecord,
     check_readable,
+    file_ranges,
 )
 from recordspec.store.scan import (
     scan as scan_file,
@@ -47,6 +48,7 @@ from recordspec.tables.scan_columns import (
     KEY,
     MOST_ROWS,
     ColumnReader,
+    PlaceColumn,
     columns_of,
     places_of_rows,
     schema_of,
@@ -335,14 +337,29 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
         )
         return table_html.parts(self._columns, rows)
 
-    def batches(self, reader: ColumnReader) -> Generator[Any, None, None]:
+    @property
+    def ranges(self) -> Iterator[FileRange]:
+        """All files, in order; large files in ranges, unless a column numbers rows of blocks, from the start
+        of their file.
+        """
+        places = {column.place for column in self._columns.values() if isinstance(column, PlaceColumn)}
+        for file in self._scanner.files:
+            is_numbered = file.blocks is not None and "record" in places
+            yield from (file,) if is_numbered else file_ranges(file)
+
+    def batches(
+        self, reader: ColumnReader, files: Iterable[FileRange] | None = None
+    ) -> Generator[Any, None, None]:
         """The rows as record batches, in order. They are decoded by as many threads as there are
         processors.
+
+        Args:
+            files: the files, or ranges of files; all files by default.
         """
         skipped = Counter[str]()
 
         def items() -> Iterator[tuple[FileRange, RowBatch | UnreadableRecord]]:
-            for file in self._scanner.files:
+            for file in self._scanner.files if files is None else files:
                 for item in scan_file(reader.narrowed(file)):
                     yield file, item.kept() if isinstance(item, RowBatch) else item
 

@@ -1,0 +1,262 @@
+"""Datasets as DataFrames: Spark's executors read ranges of files, and decode the columns of the frame."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+
+from recordspec.errors import MissingExtra, Problem, SpecError, one_of
+from recordspec.locations import AnyPath
+from recordspec.remote import RemotePath
+from recordspec.schema.schema import Schema
+from recordspec.spark.spark_jobs import task
+from recordspec.spark.tasks import working_in
+from recordspec.store.expand import Files, Split
+from recordspec.tables.table import Corrupt, RecordTable, Values, scan
+
+try:
+    from pyspark.sql import datasource
+except ImportError:  # before Spark 4
+    datasource = None
+
+# The most partitions of a frame: Spark's driver keeps a few kilobytes of each.
+_MOST_PARTITIONS = 10_000
+# Spark 4 asks for the time zone of the type of times, which are in UTC in any case.
+ZONE: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
+# Spark's types of Arrow's types that it does not have.
+_WIDER = {
+    "uint8": pyarrow.int16(),
+    "uint16": pyarrow.int32(),
+    "uint32": pyarrow.int64(),
+    "uint64": pyarrow.decimal128(20),
+    "halffloat": pyarrow.float32(),
+    "large_string": pyarrow.string(),
+    "large_binary": pyarrow.binary(),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrameColumns:
+    """What a frame has of a dataset.
+
+    Attributes:
+        arguments: of `recordspec.scan`, by name.
+        where: the condition on rows; None for all rows.
+        folder: the folder to which relative paths are relative.
+        placed: the columns, and those of the location of rows, as for `RecordTable.placed`; None for those of
+            the arguments.
+    """
+
+    arguments: dict[str, Any]
+    where: Any
+    folder: str
+    placed: tuple[Sequence[str], Sequence[str]] | None = None
+
+    @classmethod
+    def of(cls, files: Files, schema: Schema | AnyPath | None, where: Any, **options: Any) -> FrameColumns:
+        if isinstance(schema, str | Path | RemotePath):
+            schema = Schema.load(schema)
+        arguments = {"files": files, "schema": schema, **options}
+        return cls(arguments=arguments, where=where, folder=os.getcwd())
+
+    @classmethod
+    def of_options(cls, options: Mapping[str, str]) -> FrameColumns:
+        """What the options of `register` choose. Raises SpecError for others."""
+        usual = {"schema": None, "split": None, "columns": None, "values": "stored", "corrupt": "error"}
+        for name in options.keys() - usual.keys() - {"path"}:
+            expected = one_of(sorted((*usual, "path")))
+            raise SpecError(Problem(path=("option",), expected=expected, got=f"`{name}`"))
+        if "path" not in options:
+            raise SpecError(Problem(path=("option", "path"), expected="the path of a dataset", got="none"))
+        chosen: dict[str, Any] = {**usual, **options}
+        if chosen["columns"] is not None:
+            chosen["columns"] = [name.strip() for name in chosen["columns"].split(",")]
+        return cls.of(chosen.pop("path"), chosen.pop("schema"), None, **chosen)
+
+    def table(self) -> RecordTable:
+        table = scan(**self.arguments)
+        if self.placed is not None:
+            table = table.placed(*self.placed)
+        table = table.without_dictionaries()
+        return table if self.where is None else table.filter(self.where)
+
+    def frame(self, session: SparkSession) -> DataFrame:
+        """The rows, of which executors read ranges."""
+        table = self.table()
+        parts = [(pickle.dumps(part),) for part in table.ranges]
+        slices = max(1, min(len(parts), _MOST_PARTITIONS))
+        packed = session.createDataFrame(session.sparkContext.parallelize(parts, slices), "part binary")
+        return packed.mapInArrow(task(partial(_read, self)), types_of(table.schema))
+
+    def rows_in(self, pickled: Iterable[bytes]) -> Iterator[Any]:
+        """The rows of pickled ranges of files as record batches of Spark's types."""
+        with working_in(self.folder):
+            table = self.table()
+            target = to_arrow_schema(types_of(table.schema), **ZONE)
+            reader = table.scanner()._reader
+            for one in pickled:
+                for batch in table.batches(reader, [pickle.loads(one)]):
+                    columns = [
+                        _plain(column).cast(field.type)
+                        for column, field in zip(batch.columns, target, strict=True)
+                    ]
+                    yield pyarrow.RecordBatch.from_arrays(columns, schema=target)
+
+
+def read(
+    session: SparkSession,
+    files: Files,
+    schema: Schema | AnyPath | None = None,
+    *,
+    split: Split = None,
+    columns: Sequence[str] | None = None,
+    values: Values = "stored",
+    corrupt: Corrupt = "error",
+    where: Any = None,
+) -> DataFrame:
+    """The rows of a dataset, or of other TFRecords, as a DataFrame: the rows of `recordspec.scan`.
+
+    A partition is a file, or 64 MiB of a large one. Unsigned 64-bit integers become decimals of 20 digits,
+    smaller unsigned integers the next larger type with a sign.
+
+    Args:
+        session: a session of Spark.
+        files, schema, split, columns, values, corrupt: as for `recordspec.scan`. Only the keys of `columns`
+            are decoded.
+        where: a `pyarrow.dataset.Expression`: executors leave out other rows before they hand them to Spark.
+
+    Raises the errors of `recordspec.scan`. Errors of records are those of Spark's jobs.
+    """
+    chosen = FrameColumns.of(
+        files, schema, where, split=split, columns=columns, values=values, corrupt=corrupt
+    )
+    return chosen.frame(session)
+
+
+def _read(chosen: FrameColumns, batches: Iterable[Any]) -> Iterator[Any]:
+    return chosen.rows_in(part.as_py() for batch in batches for part in batch.column(0))
+
+
+def equal_rows(
+    session: SparkSession, tables: Sequence[RecordTable], columns: Sequence[str], places: Sequence[str]
+) -> tuple[list[Any], list[Any]]:
+    """Rows of several tables, or of one, with equal values in some columns, none of which is missing; without
+    columns, with equal content.
+
+    Args:
+        places: the names of the columns `file`, `record` and `content`.
+
+    Returns:
+        For each pair of tables with such rows their numbers, the number of distinct values, and the first
+        places; for each table with repeated values its number, the number of repetitions, and two places.
+    """
+    parts = []
+    for number, table in enumerate(tables):
+        chosen = FrameColumns(
+            arguments=table._arguments,
+            where=table._condition,
+            folder=os.getcwd(),
+            placed=(columns, places),
+        )
+        values = [f"value{place}" for place in range(len(columns))]
+        frame = chosen.frame(session).toDF(*values, "file", "record", "content")
+        for value in values:
+            frame = frame.where(sql.col(value).isNotNull())
+        row = sql.struct(*values) if values else sql.col("content")
+        place = sql.struct("file", "record")
+        parts.append(frame.select(sql.lit(number).alias("split"), row.alias("row"), place.alias("place")))
+    found = (
+        reduce(DataFrame.union, parts)
+        .groupBy("row", "split")
+        .agg(sql.count("*").alias("times"), sql.min("place").alias("first"), sql.max("place").alias("last"))
+    )
+    several = found.groupBy("row").agg(sql.sum("times").alias("all")).where("all > 1").select("row")
+    found = found.join(several, "row", "left_semi").persist()
+    try:
+        one, other = found.alias("a"), found.alias("b")
+        both = one.join(other, sql.col("a.row").eqNullSafe(sql.col("b.row")) & sql.expr("a.split < b.split"))
+        first = sql.min(sql.struct(sql.col("a.first"), sql.col("b.first").alias("other"))).alias("places")
+        pairs = both.groupBy("a.split", "b.split").agg(sql.count("*"), first).collect()
+        last = sql.min(sql.struct("first", sql.col("last").alias("other"))).alias("places")
+        repeated = sql.sum(sql.col("times") - 1)
+        alone = found.where("times > 1").groupBy("split").agg(repeated, last).collect()
+    finally:
+        found.unpersist()
+    return (
+        [(a, b, rows, places.asDict()) for a, b, rows, places in sorted(pairs, key=lambda pair: pair[:2])],
+        [(a, rows, places.asDict()) for a, rows, places in sorted(alone, key=lambda one: one[0])],
+    )
+
+
+def types_of(schema: Any) -> Any:
+    """Spark's types of the columns of a table, a `pyspark.sql.types.StructType`."""
+    return from_arrow_schema(pyarrow.schema([field.with_type(_plain_type(field.type)) for field in schema]))
+
+
+def _plain_type(of: Any) -> Any:
+    """The type that Spark has for one of Arrow's."""
+    if pyarrow.types.is_large_list(of) or pyarrow.types.is_fixed_size_list(of) or pyarrow.types.is_list(of):
+        return pyarrow.list_(_plain_type(of.value_type))
+    if pyarrow.types.is_struct(of):
+        return pyarrow.struct([field.with_type(_plain_type(field.type)) for field in of])
+    if pyarrow.types.is_null(of):
+        return pyarrow.string()
+    return _WIDER.get(str(of), of)
+
+
+def _plain(column: Any) -> Any:
+    return column.cast(_plain_type(column.type))
+
+
+def register(session: SparkSession) -> None:
+    """Makes `session.read.format("recordspec")` known. Its options are `path`, `schema` (a path), `split`,
+    `columns` (names with commas between them), `values` and `corrupt`, as for `read`.
+
+    Raises MissingExtra before Spark 4, which has no data sources in Python.
+    """
+    if datasource is None:
+        hint = "`recordspec.spark.read` makes a frame on Spark 3.5, too"
+        raise MissingExtra(Problem(expected="Spark 4 or later", got="an older one", hint=hint))
+    session.dataSource.register(RecordSource)
+
+
+if datasource is not None:
+
+    class RecordSource(datasource.DataSource):  # type: ignore[misc]
+        """The format `recordspec` of `spark.read`."""
+
+        @classmethod
+        def name(cls) -> str:
+            return "recordspec"
+
+        def schema(self) -> Any:
+            return types_of(FrameColumns.of_options(self.options).table().schema)
+
+        def reader(self, schema: Any) -> RecordReader:
+            return RecordReader(FrameColumns.of_options(self.options))
+
+    class RecordReader(datasource.DataSourceReader):  # type: ignore[misc]
+        """Reads ranges of files."""
+
+        def __init__(self, chosen: FrameColumns) -> None:
+            self._chosen = chosen
+
+        def partitions(self) -> Sequence[Any]:
+            return [_Part(pickle.dumps(part)) for part in self._chosen.table().ranges]
+
+        def read(self, partition: Any) -> Iterator[Any]:
+            return self._chosen.rows_in([partition.value])
+
+    class _Part(datasource.InputPartition):  # type: ignore[misc]
+        """A pickled range of a file."""

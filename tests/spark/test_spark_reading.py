@@ -1,0 +1,188 @@
+"""What reads all records gives on Spark what it gives on one machine: `spark.running_on`, `spark.frames`."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as compute
+import pytest
+from test_spark_bytes import SCHEMA, rows
+from test_spark_failures import after_a_batch, kill_executor
+
+import recordspec as rs
+from recordspec.integrity.indexing import index
+from recordspec.statistics.count import count
+from recordspec.store import scan
+
+sys.path.append(str(Path(__file__).parents[1] / "net"))
+import gallery
+
+pytestmark = pytest.mark.services
+
+# Datasets beside those of `configs/`.
+OTHERS: dict[str, dict[str, Any]] = {
+    "blocks": {"layout": {"blocks": 16}},
+    "gzip": {"compression": "gzip", "key": "id"},
+    "damaged": {"split": {"train": 3, "test": 1}},
+}
+# With the oldest Spark.
+OLDEST = ("digits", "taxi", "blocks")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory) -> Path:
+    return gallery.home(tmp_path_factory.mktemp("questions") / "home")
+
+
+@pytest.fixture
+def small_ranges(monkeypatch) -> None:
+    """Files have several ranges, in several groups."""
+    monkeypatch.setattr(scan, "_RANGE", 4000)
+    monkeypatch.setattr(scan, "_GROUP", 10_000)
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(name, marks=[] if name in OLDEST else pytest.mark.newest)
+        for name in (*gallery.NAMES, *OTHERS)
+    ]
+)
+def data(request, home, tmp_path) -> Path:
+    folder = tmp_path / "data"
+    if request.param not in OTHERS:
+        gallery.build(home, request.param, str(folder))
+        return folder
+    rs.write(rows(900), SCHEMA, folder, shards=2, progress=False, **OTHERS[request.param])
+    if request.param == "damaged":
+        path = next(folder.glob("train-00001*"))
+        stored = bytearray(path.read_bytes())
+        stored[len(stored) // 2] ^= 1
+        path.write_bytes(stored)
+    return folder
+
+
+def answers(data: Path) -> dict[str, Any]:
+    """What commands find."""
+    found = {
+        "verify": [one.dump() for one in rs.verify(data)],
+        "check": rs.check(data).dump(),
+        "stats": repr(asdict(rs.stats(data))),
+        "count": count(data),
+    }
+    if all(file.intact for file in rs.verify(data)):
+        found["leaks"] = [rs.leaks(data), rs.leaks(data, columns=rs.scan(data).schema.names[:1])]
+    (data / "index.bin").unlink()
+    found["index"] = (index(data), (data / "index.bin").read_bytes())
+    return found
+
+
+def test_answers_are_those_of_one_machine(session, data, tmp_path, small_ranges):
+    from recordspec import spark
+
+    wanted = answers(data)
+    local = rs.adopt(data / "*-of-*", data / "schema.yaml", tmp_path / "local")
+    with spark.running_on(session):
+        assert answers(data) == wanted
+        assert rs.adopt(data / "*-of-*", data / "schema.yaml", tmp_path / "spark") == local
+
+
+@pytest.mark.long
+@pytest.mark.newest
+def test_an_executor_is_killed(session, tmp_path, small_ranges, monkeypatch):
+    import test_spark_failures
+    from pyspark import cloudpickle
+
+    from recordspec import spark
+    from recordspec.spark import spark_jobs, tasks
+
+    cloudpickle.register_pickle_by_value(test_spark_failures)
+    try:
+        rs.write(rows(900), SCHEMA, tmp_path / "data", shards=4, progress=False)
+        wanted = answers(tmp_path / "data")
+        for name, question in (
+            ("verify", lambda: [one.dump() for one in rs.verify(tmp_path / "data")]),
+            ("check", lambda: rs.check(tmp_path / "data").dump()),
+            ("stats", lambda: repr(asdict(rs.stats(tmp_path / "data")))),
+        ):
+            killing = after_a_batch(tasks.run_tasks, tmp_path / f"{name}.killed", kill_executor)
+            monkeypatch.setattr(spark_jobs, "run_tasks", killing)
+            with spark.running_on(session):
+                assert question() == wanted[name]
+            assert (tmp_path / f"{name}.killed").exists()
+    finally:
+        cloudpickle.unregister_pickle_by_value(test_spark_failures)
+
+
+def plain(value: Any) -> Any:
+    """A value of a frame as Arrow has it."""
+    if isinstance(value, dict):
+        return {name: plain(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [plain(one) for one in value]
+    return (
+        bytes(value) if isinstance(value, bytearray) else int(value) if isinstance(value, Decimal) else value
+    )
+
+
+def collected(frame) -> list[dict[str, Any]]:
+    return [plain(row.asDict(recursive=True)) for row in frame.collect()]
+
+
+def test_a_frame_has_the_rows_of_a_scan(session, data, small_ranges):
+    from recordspec import spark
+
+    options = {"corrupt": "skip", "columns": [*rs.scan(data).schema.names, "record", "content"]}
+    wanted = rs.scan(data, **options).without_dictionaries().to_table()
+    frame = spark.read(session, data, **options)
+    assert frame.columns == wanted.schema.names
+    assert repr(collected(frame)) == repr(wanted.to_pylist())
+
+
+def test_columns_and_conditions_are_read_by_executors(session, tmp_path, small_ranges):
+    from recordspec import spark
+
+    some = rows(600)
+    rs.write(some, SCHEMA, tmp_path / "data", shards=3, split={"a": 1, "b": 1}, progress=False)
+    other = [{"id": n, "name": str(n), "many": [], "class": "a"} for n in range(0, 600, 7)]
+    rs.write(other, SCHEMA, tmp_path / "other", progress=False)
+    where = (compute.field("id") < 100) & (compute.field("class") == "b")
+    frame = spark.read(session, tmp_path / "data", columns=["id", "class"], where=where)
+    wanted = {row["id"]: row["class"] for row in some if row["id"] < 100 and row["class"] == "b"}
+    assert {row.id: row["class"] for row in frame.collect()} == wanted
+    of_split = spark.read(session, tmp_path / "data", split="a").count()
+    assert of_split == rs.scan(tmp_path / "data", split="a").count_rows()
+    joined = spark.read(session, tmp_path / "data", columns=["id"]).join(
+        spark.read(session, tmp_path / "other", columns=["id", "name"]), "id"
+    )
+    assert {(row.id, row.name) for row in joined.collect()} == {(n, str(n)) for n in range(0, 600, 7)}
+    with pytest.raises(rs.SpecError, match="columns: expected one of id, name, many, class"):
+        spark.read(session, tmp_path / "data", columns=["ids"])
+
+
+@pytest.mark.newest
+def test_spark_reads_the_format(session, tmp_path, small_ranges):
+    from recordspec import spark
+
+    some = [{**row, "score": [0.5, float("nan"), -1.0][row["id"] % 3]} for row in rows(300)]
+    schema = rs.Schema.loads(SCHEMA.dump().replace("  id: int64\n", "  id: int64\n  score: float32\n", 1))
+    rs.write(some, schema, tmp_path / "data", shards=2, progress=False)
+    spark.register(session)
+    whole = session.read.format("recordspec").load(str(tmp_path / "data"))
+    assert repr(collected(whole)) == repr(collected(spark.read(session, tmp_path / "data")))
+    narrow = session.read.format("recordspec").option("columns", "id, score, name")
+    frame = narrow.load(str(tmp_path / "data"))
+    found = {
+        condition: sorted(row.id for row in frame.where(condition).collect())
+        for condition in ("id >= 290", "score > 0", "name = 'x' or id = 3")
+    }
+    assert found == {
+        "id >= 290": [*range(290, 300)],
+        "score > 0": [n for n in range(300) if n % 3 < 2],  # Spark has NaN after all numbers
+        "name = 'x' or id = 3": sorted({3} | {row["id"] for row in some if row["name"] == "x"}),
+    }
+    with pytest.raises(rs.SpecError, match="option: expected one of columns, corrupt, path, schema"):
+        spark.frames.FrameColumns.of_options({"path": "data", "colums": "id"})
