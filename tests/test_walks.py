@@ -49,8 +49,8 @@ RECORDED = {
     "write dicts": (57, 4),
     "write a table": (49, 3),
     "infer a CSV": (34, 0),
-    "stats": (69, 2),
-    "check": (44, 2),
+    "stats": (71, 2),
+    "check": (44, 3),
     "read a batch": (34, 1),
     "read by a config": (53, 3),
 }

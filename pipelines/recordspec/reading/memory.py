@@ -37,13 +37,14 @@ _MOST = 0.8
 
 def check(options: Read, plan: Plan) -> None:
     """Raises SpecError if the shuffle buffer or the cache would take more memory than there is."""
-    if options.shuffle is None and options.cache != "memory":
+    has_buffer = options.shuffle is not None and not options.is_global
+    if not has_buffer and options.cache != "memory":
         return
     free = available()
     room = int(free * _MOST)
     each = plan.row_bytes + _ROW_OVERHEAD
     wanted = 0.0
-    shuffle = None if options.shuffle is None else ShufflePlan.of(plan, options.shuffle, Seeds())
+    shuffle = ShufflePlan.of(plan, options.shuffle, Seeds()) if has_buffer and options.shuffle else None
     if shuffle is not None:
         wanted = min(shuffle.buffers * shuffle.buffer, plan.rows or 1 << 62) * each
     if shuffle is not None and wanted > room:

@@ -71,8 +71,8 @@ class FrameColumns:
         return cls(arguments=arguments, where=where, folder=os.getcwd())
 
     @classmethod
-    def of_options(cls, options: Mapping[str, str]) -> FrameColumns:
-        """What the options of `register` choose. Raises SpecError for others."""
+    def of_options(cls, options: Mapping[str, str], folder: str) -> FrameColumns:
+        """What the options of `register` choose; paths are relative to a folder. Raises SpecError."""
         usual = {"schema": None, "split": None, "columns": None, "values": "stored", "corrupt": "error"}
         for name in options.keys() - usual.keys() - {"path"}:
             expected = one_of(sorted((*usual, "path")))
@@ -82,7 +82,8 @@ class FrameColumns:
         chosen: dict[str, Any] = {**usual, **options}
         if chosen["columns"] is not None:
             chosen["columns"] = [name.strip() for name in chosen["columns"].split(",")]
-        return cls.of(chosen.pop("path"), chosen.pop("schema"), None, **chosen)
+        with working_in(folder):
+            return cls.of(chosen.pop("path"), chosen.pop("schema"), None, **chosen)
 
     def table(self) -> RecordTable:
         table = scan(**self.arguments)
@@ -228,23 +229,36 @@ def register(session: SparkSession) -> None:
     if datasource is None:
         hint = "`recordspec.spark.read` makes a frame on Spark 3.5, too"
         raise MissingExtra(Problem(expected="Spark 4 or later", got="an older one", hint=hint))
-    session.dataSource.register(RecordSource)
+    # Spark asks it in other processes
+    here = type(RecordSource.__name__, (RecordSource,), {"folder": os.getcwd()})
+    session.dataSource.register(here)
 
 
 if datasource is not None:
 
     class RecordSource(datasource.DataSource):  # type: ignore[misc]
-        """The format `recordspec` of `spark.read`."""
+        """The format `recordspec` of `spark.read`.
+
+        Attributes:
+            folder: the folder to which paths are relative.
+        """
+
+        folder = "."
 
         @classmethod
         def name(cls) -> str:
             return "recordspec"
 
         def schema(self) -> Any:
-            return types_of(FrameColumns.of_options(self.options).table().schema)
+            with working_in(self.folder):
+                return types_of(self._chosen.table().schema)
 
         def reader(self, schema: Any) -> RecordReader:
-            return RecordReader(FrameColumns.of_options(self.options))
+            return RecordReader(self._chosen)
+
+        @property
+        def _chosen(self) -> FrameColumns:
+            return FrameColumns.of_options(self.options, self.folder)
 
     class RecordReader(datasource.DataSourceReader):  # type: ignore[misc]
         """Reads ranges of files."""
@@ -253,7 +267,8 @@ if datasource is not None:
             self._chosen = chosen
 
         def partitions(self) -> Sequence[Any]:
-            return [_Part(pickle.dumps(part)) for part in self._chosen.table().ranges]
+            with working_in(self._chosen.folder):
+                return [_Part(pickle.dumps(part)) for part in self._chosen.table().ranges]
 
         def read(self, partition: Any) -> Iterator[Any]:
             return self._chosen.rows_in([partition.value])
