@@ -88,9 +88,9 @@ def spark_option(command: Command) -> Command:
     def run(*, spark: str | None, **options: Any) -> Any:
         if spark is None:
             return command(**options)
-        if options.get("jobs") is not None:
+        if (jobs := options.get("jobs")) is not None:
             hint = "Spark's executors share the work"
-            raise SpecError(Problem(where="--jobs", expected="none with --spark", got="some", hint=hint))
+            raise SpecError(Problem(where="--jobs", expected="none with --spark", got=str(jobs), hint=hint))
         from recordspec.spark import running_on, session_at
 
         with session_at(spark) as session, running_on(session, command.__name__):
