@@ -268,7 +268,8 @@ def test_bench_counts_what_each_epoch_reads(local, stored, monkeypatch):
     assert {epoch.rows for epoch in epochs} == {ROWS}
     assert [epoch.share for epoch in epochs] == [1, 1, 1]
     first, *later = epochs
-    assert size <= first.bytes < 2.5 * size
+    headers = 0 if stored.manifest.compression == "none" else 2 * 6  # of compressed files, which are not read
+    assert size - headers <= first.bytes < 2.5 * size
     assert first.fetched == first.bytes / size
     assert first.requests > 6
     assert all(one.bytes < first.bytes and one.bytes_kept > 0 for one in later)
