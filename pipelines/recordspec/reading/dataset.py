@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recordspec._tf import Dataset, tf
-from recordspec.arrays.mixed_rows import MixedRows
 from recordspec.arrays.random_access import Rows
 from recordspec.errors import Problem, SpecError, show_text
 from recordspec.locations import AnyPath
 from recordspec.order.global_order import Share
 from recordspec.order.lane_order import check_lanes
-from recordspec.order.packing import Packs
 from recordspec.order.position import Opening, Position, check_step, no_batch, order_of
 from recordspec.order.read_options import Augment, Batch, Interleave, Read, Shuffle
 from recordspec.order.read_plan import Plan, WorkerShard, plan_files
@@ -39,9 +37,11 @@ from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import Files, Split
 from recordspec.store.staging import StagingFolder
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # mixtures and packs take 20 ms to import
     from typing_extensions import Unpack
 
+    from recordspec.arrays.mixed_rows import MixedRows
+    from recordspec.order.packing import Packs
     from recordspec.order.read_options import ReadOptions
 
 
@@ -630,7 +630,9 @@ class GlobalOrder(EpochOrder):
 
     @property
     def name_as(self) -> str | None:
-        named = self.rows.plan.options.name_as if isinstance(self.rows, MixedRows) else None
+        from recordspec.arrays import mixed_rows
+
+        named = self.rows.plan.options.name_as if isinstance(self.rows, mixed_rows.MixedRows) else None
         names = self.options.features
         return named if names is None or named in names else None
 

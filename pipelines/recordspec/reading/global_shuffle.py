@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from recordspec._tf import Dataset, tf
-from recordspec.arrays.mixed_rows import MixedRows
 from recordspec.arrays.random_access import KeptBlocks, Rows
 from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.order.global_order import FileOrder, Permutation, Share, check_share
@@ -138,6 +137,8 @@ class GlobalShuffle:
 
     def datasets_at(self, of_pass: Any, positions: Any) -> Ints:
         """The numbers of the datasets of a mixture at positions of a pass, int64 `[n]`."""
+        from recordspec.arrays.mixed_rows import MixedRows
+
         assert isinstance(self._rows, MixedRows)
         return self._rows.datasets_of(self.rows_at(self._epochs.of(of_pass), positions))
 
