@@ -229,7 +229,7 @@ def register(session: SparkSession) -> None:
     if datasource is None:
         hint = "`recordspec.spark.read` makes a frame on Spark 3.5, too"
         raise MissingExtra(Problem(expected="Spark 4 or later", got="an older one", hint=hint))
-    # Spark asks it in other processes
+    # Spark calls it in other processes, whose working folder is another one
     here = type(RecordSource.__name__, (RecordSource,), {"folder": os.getcwd()})
     session.dataSource.register(here)
 

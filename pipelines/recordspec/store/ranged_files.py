@@ -51,7 +51,7 @@ _AHEAD = 3
 # Where a piece is.
 _ABSENT, _COMING, _THERE = range(3)
 
-# Held while a forked process begins.
+# Held while a forked process discards the pieces of its parent.
 _FORKED = threading.Lock()
 
 _T = TypeVar("_T")
@@ -115,7 +115,7 @@ class RangedFiles(MappedFiles):
         self._begin_process()
 
     def _begin_process(self) -> None:
-        """No piece is there."""
+        """Sets the state of a process that has read no piece."""
         count = int(self._first_piece[-1])
         # pages of these arrays take no memory before they are used
         self._state, self._expected = np.zeros(count, np.uint8), np.zeros(count, bool)
@@ -192,8 +192,8 @@ class RangedFiles(MappedFiles):
                 self._shrink()
 
     def _check_process(self) -> None:
-        """Begins anew in a forked process. Raises StoreError there for objects: the threads of a client do
-        not survive a fork.
+        """Discards all pieces in a forked process. Raises StoreError there if the files are objects, since
+        the threads of a client do not survive a fork.
         """
         if os.getpid() == self._process:
             return
