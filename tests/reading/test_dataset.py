@@ -406,6 +406,7 @@ def test_some_of_the_shards_have_their_own_cardinality(data):
         ({"batch": True}, "batch: expected a whole number, got bool True"),
         ({"shuffle": np.False_, "seed": 1}, "shuffle: expected a shuffle for the seed, got none (`shuffle=True` shuffles all rows)"),
         ({"shuffle": np.int64(-5)}, "shuffle.buffer: expected at least 1, got -5"),
+        ({"staging": {"size": "0KiB"}}, "staging.size: expected a size such as 128MiB (B, KiB, MiB, GiB), got `0KiB`"),
         ({"shuffle": np.True_, "seed": np.True_}, "shuffle.seed: expected a whole number, got bool True"),
         ({"seed": 1}, "shuffle: expected a shuffle for the seed, got none (`shuffle=True` shuffles all rows)"),
         ({"interleave": {"cycles": 2}}, "interleave.cycles: expected one of cycle, block, parallel, got `cycles` (did you mean `cycle`?)"),

@@ -312,6 +312,9 @@ class Staging:
     folder: PathText | None = None
     size: str = "20GiB"
 
+    def __post_init__(self) -> None:
+        parse_bytes(self.size, "size")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Read:

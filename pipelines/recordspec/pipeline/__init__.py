@@ -431,14 +431,15 @@ class Pipeline:
             options: the options of `dataset`. `map`, `filter` and `map_fit` are functions of NumPy arrays;
                 if rows differ in length, of a RaggedArray or a SparseArray. For `filter`, only the features
                 that it asks for are decoded. `encoders` are the encoders for `fit.encode`, by default
-                `encoders()`. A shuffle must be `global: true`; cache, interleave, balance, augment, service
-                and `corrupt: skip` need TensorFlow.
+                `encoders()`. A shuffle must be `global: true`, or have `lanes`; cache, interleave, balance,
+                augment, service and `corrupt: skip` need TensorFlow.
 
         Raises:
-            SpecError: as for `dataset`, and for options that need TensorFlow.
-            StoreError: as for `dataset`, and for shards in an object store.
-            RecordError: a file is compressed, a record is corrupt, a row is longer than its `fit.pad_to`, or
-                the value of a target is not a class of the training split.
+            SpecError: as for `dataset`, for options that need TensorFlow, and for `global: true` of shards
+                that are compressed or in an object store.
+            StoreError: as for `dataset`.
+            RecordError: a file is compressed without restart points, a record is corrupt, a row is longer
+                than its `fit.pad_to`, or the value of a target is not a class of the training split.
 
         Example:
             >>> inputs, targets = next(pipeline.iterate("train"))
