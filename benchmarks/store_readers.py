@@ -259,9 +259,10 @@ def resume(way: str, url: str, count: int, before: int, after: int) -> None:
         rest = by_workers(way, url, after, Path(name) / "halves", None)
     equal = sum(left == right for left, right in zip(whole[half:], rest, strict=False))
     seen = list(itertools.chain.from_iterable(first + rest))
+    again, never = len(seen) - len(set(seen)), count - len(set(seen))
     print(
-        f"{way}: {before} workers, resumed by {after}: {equal} of {len(whole) - half} global batches are "
-        f"those of the whole epoch; {len(seen) - len(set(seen))} rows came again, {count - len(set(seen))} never",
+        f"{way}: {before} workers, resumed by {after}: {equal} of {len(whole) - half} global batches are those "
+        f"of the whole epoch; {again} rows came again, {never} never",
         flush=True,
     )
 
