@@ -20,10 +20,11 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as sql
 
 from recordspec.errors import RecordspecError
+from recordspec.executors import on_cluster
 from recordspec.locations import Location, open_file
 from recordspec.progress import Progress
 from recordspec.remote import RemotePath
-from recordspec.spark.spark_jobs import SparkJobs, spark_errors, task
+from recordspec.spark.spark_jobs import SparkExecutor, SparkJobs, spark_errors, task
 from recordspec.spark.tasks import (
     ORDER_BYTES,
     REJECT,
@@ -136,7 +137,8 @@ def _rows(jobs: SparkJobs, plan: BuildPlan, source: BuildSource, frame: DataFram
     plan, folder = plan.for_tasks, os.getcwd()
     if frame is not None:
         return frame.mapInArrow(task(lambda batches: encode_frame(plan, folder, batches)), ROWS)
-    parts = [(pickle.dumps(part),) for part in enumerate(parts_of(source, plan))]
+    with on_cluster(SparkExecutor(jobs)):
+        parts = [(pickle.dumps(part),) for part in enumerate(parts_of(source, plan))]
     packed = jobs.frame(parts, "part binary", max(1, min(len(parts), _MOST_PARTITIONS)))
     return packed.mapInArrow(task(lambda batches: encode_parts(plan, folder, batches)), ROWS)
 

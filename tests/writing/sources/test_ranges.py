@@ -16,6 +16,8 @@ from in_parts import MANY, NUMBER, TEXTS, error_of, parts_of, records, rows_in, 
 
 import recordspec as rs
 from memory import peak_of
+from recordspec import executors
+from recordspec.executors import SerialExecutor
 from recordspec.inferring.infer import infer as inferred
 from recordspec.schema import values
 from recordspec.writing.sources import base, ranges
@@ -103,6 +105,48 @@ def test_a_csv_file_with_quotes_anywhere_is_read_alike_in_parts_and_whole(tmp_pa
     assert found[0] == found[1]
 
 
+DIALECTS = st.sampled_from(
+    [None, Dialect(), Dialect(quote=None), Dialect(comment="#"), Dialect(trim=True), Dialect(comment="#", trim=True)]
+)  # fmt: skip
+
+
+@given(
+    texts=st.lists(st.text(st.sampled_from('aa,\n\n\r"" #'), max_size=60), min_size=1, max_size=3),
+    dialect=DIALECTS,
+    bom=st.booleans(),
+    size=st.integers(1, 40),
+    chunk=st.integers(1, 30),
+    block=st.integers(1, 20),
+)
+@MANY
+def test_a_cluster_that_scans_chunks_divides_files_alike(
+    tmp_path_factory, texts, dialect, bom, size, chunk, block
+):
+    folder = tmp_path_factory.mktemp("text")
+    paths = [folder / str(number) for number in range(len(texts))]
+    for path, text in zip(paths, texts, strict=True):
+        path.write_bytes(b"\xef\xbb\xbf" * bom + text.encode())
+    head = Head(names=(), given=(), first=(), start=3 * bom, line=1)
+
+    def divided():
+        heads = [head] * len(paths)
+        found = ranges.line_ranges(paths) if dialect is None else ranges.csv_ranges(paths, dialect, heads)
+        try:
+            return list(found)
+        except rs.RecordError as error:
+            return str(error)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(base, "PART_BYTES", size)
+        patch.setattr(ranges, "_CHUNK", chunk)
+        patch.setattr(ranges, "_PIECE_BYTES", 9)
+        patch.setattr(values, "LONGEST_ROW", 30)
+        on_one = divided()
+        patch.setattr(ranges, "_BLOCK", block)
+        with executors.on_cluster(SerialExecutor()):
+            assert divided() == on_one
+
+
 @given(text=st.text(st.sampled_from('a,\n\r"'), max_size=30), block=st.integers(1, 20))
 @MANY
 def test_text_after_a_quoted_cell_is_refused_as_pythons_strict_reader_does(tmp_path_factory, text, block):
@@ -119,7 +163,7 @@ def test_text_after_a_quoted_cell_is_refused_as_pythons_strict_reader_does(tmp_p
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ranges, "_BLOCK", block)
         head = Head(names=(), given=(), first=(), start=0, line=1)
-        found = accepts(lambda: ranges.csv_ranges(path, Dialect(), head), rs.RecordError)
+        found = accepts(lambda: next(ranges.csv_ranges([path], Dialect(), [head])), rs.RecordError)
     lines = csv.reader(io.StringIO(text, newline=""), strict=True)
     assert found == accepts(lambda: list(lines), csv.Error)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
 from itertools import chain
@@ -206,26 +206,27 @@ class Csv(FileSource):
             *dict.fromkeys(chain.from_iterable(map(notes_of_names, heads))),
             *notes_of_partitions(zip(self.paths, (head.names for head in heads), strict=True)),
         ]
-        for path, head in zip(self.paths, heads, strict=True):
-            yield from self._parts(path, head, wanted)
+        yield from self._parts(heads, wanted)
 
-    def _parts(self, path: Location, head: Head, wanted: Mapping[str, str]) -> Iterator[CsvPart | LongRow]:
+    def _parts(self, heads: Sequence[Head], wanted: Mapping[str, str]) -> Iterator[CsvPart | LongRow]:
         written = {column: self._notation(column) for column in dict.fromkeys(wanted.values())}
         notations = {column: notation for column, notation in written.items() if notation is not None}
-        for span in csv_ranges(path, self.dialect, head, self.encoding):
-            if isinstance(span, ByteRange) and span.too_long:
-                yield LongRow(path=path, line=span.line, problem=_long_row(span.stop - span.start))
-                continue
-            yield CsvPart(
-                path=path,
-                dialect=self.dialect,
-                encoding=self.encoding,
-                header=head.names,
-                wanted=wanted,
-                media=self.media,
-                notations=notations,
-                span=span,
-            )
+        ranges = csv_ranges(self.paths, self.dialect, heads, self.encoding)
+        for path, head, spans in zip(self.paths, heads, ranges, strict=True):
+            for span in spans:
+                if isinstance(span, ByteRange) and span.too_long:
+                    yield LongRow(path=path, line=span.line, problem=_long_row(span.stop - span.start))
+                    continue
+                yield CsvPart(
+                    path=path,
+                    dialect=self.dialect,
+                    encoding=self.encoding,
+                    header=head.names,
+                    wanted=wanted,
+                    media=self.media,
+                    notations=notations,
+                    span=span,
+                )
 
     def blocks(self) -> Iterator[Any]:
         """All columns of a single file, in record batches of text. If several columns have no name, they are
@@ -240,7 +241,7 @@ class Csv(FileSource):
         wanted = {name: name for name in names if name or not has_several_unnamed}
         if problems := list(not_once(wanted, names)):
             raise SpecError([problem.at(f"{path}:1") for problem in problems])
-        for part in self._parts(path, head, wanted):
+        for part in self._parts([head], wanted):
             yield from part.blocks()
 
     def lines(self) -> Iterator[tuple[int, dict[str, str]]]:
@@ -250,7 +251,7 @@ class Csv(FileSource):
         """
         (path,) = self.paths
         head = read_head(path, self.dialect, self.encoding)
-        for part in self._parts(path, head, {}):
+        for part in self._parts([head], {}):
             if isinstance(part, CsvPart):
                 for line, cells in part.lines():
                     yield line, dict(zip(head.names, cells, strict=False))

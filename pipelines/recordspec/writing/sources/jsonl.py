@@ -95,8 +95,8 @@ class Jsonl(FileSource):
 
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[JsonPart | LongRow]:
         wanted = wanted_columns(schema, extra, self.columns, name_of(self), media=self.media)
-        for path in self.paths:
-            for span in line_ranges(path):
+        for path, spans in zip(self.paths, line_ranges(self.paths), strict=True):
+            for span in spans:
                 if isinstance(span, ByteRange) and span.too_long:
                     yield LongRow(path=path, line=span.line, problem=_long_line(span.stop - span.start))
                     continue
@@ -367,7 +367,7 @@ def read_rows(path: Location, span: JsonArray | None = None) -> Iterator[Row]:
     """Yields the objects of the lines of a file, or of a list in it. Raises RecordError for a line or an item
     that is not an object.
     """
-    for one in line_ranges(path) if span is None else [span]:
+    for one in next(line_ranges([path])) if span is None else [span]:
         if isinstance(one, ByteRange) and one.too_long:
             raise RecordError(_long_line(one.stop - one.start).at(f"{path}:{one.line}"))
         part = JsonPart(path=path, wanted={}, media={}, ignore=frozenset(), span=one)

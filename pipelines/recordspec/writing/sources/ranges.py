@@ -1,17 +1,23 @@
 """Divides text files between rows into byte ranges, which processes read independently. A compressed file is
 read as a whole, and so is a file in an encoding whose bytes do not show where rows end.
+
+The ends of rows are found by a scan of all bytes. On a cluster, tasks scan chunks of the files.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import IO, Any, ClassVar, Protocol
+from itertools import islice
+from typing import IO, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from recordspec.errors import Problem, RecordError
+from recordspec.executors import cluster
 from recordspec.locations import Location, open_file
 from recordspec.schema import values
 from recordspec.schema.schema import Schema
@@ -25,6 +31,8 @@ from recordspec.writing.sources.text_files import BOM, TextStream, encoding_erro
 _BLOCK = 256 << 10
 # Bytes of rows that are parsed together, for the same reason.
 _PIECE_BYTES = 4 << 20
+# Bytes of a file that a task of a cluster scans, and bytes that are read at a time to find a line feed.
+_CHUNK, _LINE_BYTES = 256 << 20, 64 << 10
 _NEWLINE, _RETURN = b"\n\r"
 
 
@@ -120,7 +128,7 @@ class WholeFile:
                     start, line = row, row_line
             if rows.ended_early:
                 raise rows.fault_at(path, scanner.line)
-            _check_closed(scanner, path, row_line)
+            _check_closed(scanner.is_open, path, row_line)
             if start < row:
                 yield RowPiece(line, rows.take(row))
 
@@ -176,28 +184,198 @@ def _to_utf8(data: bytes, encoding: str, path: Location, line: int) -> bytes:
         raise RecordError(encoding_error(encoding, error).at(f"{path}:{line}")) from None
 
 
-def line_ranges(path: Location) -> list[ByteRange] | list[WholeFile]:
-    """The parts of a file in which each line is a row. Raises StoreError."""
-    with open_file(path) as file:
-        if not is_divisible(file, "utf-8"):
-            return [WholeFile()]
-        return _divided(file, path, _scanner(None), 0, _skip_bom(file))
+def line_ranges(paths: Iterable[Location]) -> Iterator[list[ByteRange] | list[WholeFile]]:
+    """The parts of each file in which each line is a row. Raises StoreError."""
+    return _ranges(_Text(path) for path in paths)
 
 
 def csv_ranges(
-    path: Location, dialect: Dialect, head: Head, encoding: str = "utf-8"
-) -> list[ByteRange] | list[WholeFile]:
-    """The parts of the rows of a CSV file. A line break in quotes does not end a row.
+    paths: Iterable[Location], dialect: Dialect, heads: Iterable[Head], encoding: str = "utf-8"
+) -> Iterator[list[ByteRange] | list[WholeFile]]:
+    """The parts of the rows of each CSV file. A line break in quotes does not end a row.
 
     Raises StoreError. Raises RecordError for an unclosed quote, after which the rest of the file would be one
     cell, and for text after a closing quote, which Arrow and Python drop. For a file that is read as a whole,
     `pieces` raises these errors.
     """
-    with open_file(path) as file:
-        if not is_divisible(file, encoding):
-            return [WholeFile(dialect, head.start, head.line)]
-        file.seek(head.start)
-        return _divided(file, path, _scanner(dialect, head.line), head.start, head.start)
+    return _ranges(
+        _Text(path, dialect, encoding, head.start, head.line) for path, head in zip(paths, heads, strict=True)
+    )
+
+
+def _ranges(texts: Iterable[_Text]) -> Iterator[list[ByteRange] | list[WholeFile]]:
+    """The parts of each file. On a cluster, the files are scanned by its executors, in chunks."""
+    on_cluster, step = cluster(), _step()
+    if on_cluster is None:
+        for text in texts:
+            yield text.divided([_Chunk(text.start, None)], step) if text.is_divisible else [text.whole]
+        return
+    files = [(text, text.chunks if text.is_divisible else []) for text in texts]
+    tasks = ((text, *chunk, step) for text, chunks in files for chunk in chunks)
+    scanned = on_cluster.map(_scan_chunk, tasks)
+    for text, chunks in files:
+        yield text.divided(islice(scanned, len(chunks)), step) if chunks else [text.whole]
+
+
+def _scan_chunk(text: _Text, start: int, stop: int | None, step: int, attempt: str) -> _Chunk:
+    """Scans a chunk as if it began outside of quotes, and as if it began within: a task of a cluster.
+
+    An error may be one of the wrong case, and does not know its line: `_Text.divided` scans again.
+    """
+    scans: list[_Scan | None] = [None, None]
+    for is_open in (False, True) if text.dialect is not None and text.dialect.quote else (False,):
+        with suppress(RecordError):
+            scans[is_open] = text.scan(start, stop, step, 1, is_open)
+    return _Chunk(start, stop, *scans)
+
+
+def _step() -> int:
+    """Of a scan, the rows are kept in which a multiple of this lies: 1 MiB, and no row is too long without
+    one.
+    """
+    return max(1, min(base.PART_BYTES // 32, values.LONGEST_ROW))
+
+
+class _Scan(NamedTuple):
+    """The rows that end in a chunk of a file.
+
+    Attributes:
+        line: the number given to the first line of the chunk.
+        rows: of some rows, their first byte, its line, the byte after them, and its line, `[n, 4]`: of the
+            first row, and of rows in which a multiple of the step lies. The start of the first row is not
+            known.
+        last: the byte after the last row, and its line; None if no row ends in the chunk.
+        lines: the number of line breaks.
+        is_open: whether the chunk ends within quotes.
+    """
+
+    line: int
+    rows: Ints
+    last: tuple[int, int] | None
+    lines: int
+    is_open: bool
+
+
+class _Chunk(NamedTuple):
+    """Bytes `start` to `stop` of a file, or to its end; and their scans, if they begin outside of quotes
+    (`closed`) and within (`opened`); None if they are not scanned yet, or have an error.
+    """
+
+    start: int
+    stop: int | None
+    closed: _Scan | None = None
+    opened: _Scan | None = None
+
+
+@dataclass(frozen=True)
+class _Text:
+    """A text file.
+
+    Attributes:
+        dialect: the dialect of a CSV file; None for a file in which each line is a row.
+        start: the offset of the first row.
+        line: the number, from 1, of its line.
+    """
+
+    path: Location
+    dialect: Dialect | None = None
+    encoding: str = "utf-8"
+    start: int = 0
+    line: int = 1
+
+    @property
+    def is_divisible(self) -> bool:
+        with open_file(self.path) as file:
+            return is_divisible(file, self.encoding)
+
+    @property
+    def whole(self) -> WholeFile:
+        return WholeFile(self.dialect, self.start, self.line)
+
+    @property
+    def chunks(self) -> list[tuple[int, int | None]]:
+        """The offsets of chunks of about `_CHUNK` bytes, each of which begins after a line feed; the last
+        has no end.
+
+        There, the rest of a scan depends only on whether the line feed is in quotes.
+        """
+        with open_file(self.path) as file:
+            starts, size = [self.start], file.seek(0, os.SEEK_END)
+            while (place := starts[-1] + _CHUNK) < size:
+                file.seek(place)
+                while (block := file.read(_LINE_BYTES)) and (found := block.find(b"\n")) < 0:
+                    place += len(block)
+                if not block or (place := place + found + 1) >= size:
+                    break
+                starts.append(place)
+        return list(zip(starts, [*starts[1:], None], strict=True))
+
+    def scan(self, start: int, stop: int | None, step: int, line: int, is_open: bool = False) -> _Scan:
+        """Scans a chunk from a line with this number, which may begin in quotes.
+
+        Raises StoreError, and RecordError for text after a closing quote.
+        """
+        scanner = _scanner(self.dialect, line)
+        scanner.is_open = is_open
+        kept, row = list[Ints](), (start, line)
+        with open_file(self.path) as file:
+            begin = file.seek(start) or (_skip_bom(file) if self.dialect is None else 0)
+            span = file if stop is None else _Span(file, stop - begin)
+            for ends, lines in _rows(span, begin, self.path, scanner):
+                rows = np.empty((len(ends), 4), np.int64)
+                rows[:, 2], rows[:, 3] = ends, lines
+                rows[0, :2], rows[1:, :2] = row, rows[:-1, 2:]
+                is_kept = rows[:, 0] // step != rows[:, 2] // step
+                is_kept[0] |= not kept
+                kept.append(rows[is_kept])
+                row = int(ends[-1]), int(lines[-1])
+        every = np.concatenate(kept) if kept else np.empty((0, 4), np.int64)
+        return _Scan(line, every, row if kept else None, scanner.line - line, scanner.is_open)
+
+    def divided(self, chunks: Iterable[_Chunk], step: int) -> list[ByteRange]:
+        """Ranges of about `base.PART_BYTES`; a row that is too long is a range of its own. They are the same
+        for any chunks.
+        """
+        ranges = list[ByteRange]()
+        start, stop, line = self.start, self.start, self.line  # of the incomplete range
+        cuts: list[tuple[int, int]] = []  # in it
+        for row, row_line, stop, stop_line in self._rows(chunks, step):
+            if stop - row > values.LONGEST_ROW:
+                if start < row:
+                    ranges.append(ByteRange(start, row, line, cuts=_within(cuts, row)))
+                ranges.append(ByteRange(row, stop, row_line, too_long=True))
+            elif stop - start >= base.PART_BYTES:
+                ranges.append(ByteRange(start, stop, line, cuts=_within(cuts, stop)))
+            else:
+                if stop - max([start, *(cut for cut, _ in cuts[-1:])]) >= _PIECE_BYTES:
+                    cuts.append((stop, stop_line))
+                continue
+            start, line, cuts = stop, stop_line, []
+        if start < stop or not ranges:
+            ranges.append(ByteRange(start, stop, line, cuts=_within(cuts, stop)))
+        return ranges
+
+    def _rows(self, chunks: Iterable[_Chunk], step: int) -> Iterator[tuple[int, int, int, int]]:
+        """Yields the first byte of a row, its line, the byte after it, and its line: of the rows in which a
+        multiple of the step lies, and at last of an empty row after all rows.
+
+        Raises RecordError for an unclosed quote, and the errors of `scan`.
+        """
+        row, line = self.start, self.line  # of the incomplete row
+        first, is_open = self.line, False  # line of the chunk
+        for chunk in chunks:
+            scan = chunk.opened if is_open else chunk.closed
+            if scan is None:  # here an error has the number of its line
+                scan = self.scan(chunk.start, chunk.stop, step, first, is_open)
+            above = first - scan.line  # the lines above the chunk that its scan did not know
+            rows = scan.rows + np.array([0, above, 0, above])
+            if scan.last is not None:
+                rows[0, :2] = row, line
+                yield from rows[int(row // step == rows[0, 2] // step) :].tolist()
+                row, line = scan.last[0], scan.last[1] + above
+            first, is_open = first + scan.lines, scan.is_open
+        _check_closed(is_open, self.path, line)
+        yield row, line, row, line
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -364,60 +542,34 @@ def _scanner(dialect: Dialect | None, line: int = 1) -> _Lines:
     return scanner
 
 
-def _divided(file: IO[bytes], path: Location, scanner: _Lines, start: int, begin: int) -> list[ByteRange]:
-    """Ranges of about `PART_BYTES`, from the offset `start`; a row that is too long is a range of its own.
-    The file is at the offset `begin`.
-    """
-    ranges: list[ByteRange] = []
-    line = scanner.line  # of the incomplete range
-    cuts: list[tuple[int, int]] = []  # cuts in the incomplete range
-    row, row_line = start, line  # of the incomplete row
-    for ends, lines in _rows(file, begin, path, scanner):
-        starts = np.concatenate([[row], ends[:-1]])
-        start_lines = np.concatenate([[row_line], lines[:-1]])
-        long = np.flatnonzero(ends - starts > values.LONGEST_ROW)
-        while True:
-            enough = int(np.searchsorted(ends, start + base.PART_BYTES))
-            too_long = next((index for index in long.tolist() if starts[index] >= start), len(ends))
-            index = min(enough, too_long)
-            if index == len(ends):
-                break
-            if index == too_long:
-                if start < starts[index]:
-                    ranges.append(
-                        ByteRange(start, int(starts[index]), line, cuts=_within(cuts, start, starts[index]))
-                    )
-                start, line = int(starts[index]), int(start_lines[index])
-            stop = int(ends[index])
-            ranges.append(
-                ByteRange(start, stop, line, too_long=index == too_long, cuts=_within(cuts, start, stop))
-            )
-            start, line, cuts = stop, int(lines[index]), []
-        row, row_line = int(ends[-1]), int(lines[-1])
-        if row - max([start, *(cut for cut, _ in cuts[-1:])]) >= _PIECE_BYTES:
-            cuts.append((row, row_line))
-    _check_closed(scanner, path, row_line)
-    if start < row or not ranges:
-        ranges.append(ByteRange(start, row, line, cuts=_within(cuts, start, row)))
-    return ranges
-
-
-def _check_closed(scanner: _Lines, path: Location, line: int) -> None:
+def _check_closed(is_open: bool, path: Location, line: int) -> None:
     """Raises RecordError if a quote is open at the end of a file; `line` is the line where its row begins."""
-    if scanner.is_open:
+    if is_open:
         got = "one that is never closed"
         raise RecordError(Problem(where=f"{path}:{line}", expected=PAIRS, got=got, hint=UNQUOTED))
 
 
-def _within(cuts: list[tuple[int, int]], start: int, stop: int) -> tuple[tuple[int, int], ...]:
-    """The cuts within a range of bytes."""
-    return tuple((cut, line) for cut, line in cuts if start < cut < stop)
+def _within(cuts: list[tuple[int, int]], stop: int) -> tuple[tuple[int, int], ...]:
+    """The cuts before an offset."""
+    return tuple((cut, line) for cut, line in cuts if cut < stop)
 
 
 class _Bytes(Protocol):
     """A stream of bytes, read from its current position to the end."""
 
     def read(self, size: int, /) -> bytes: ...
+
+
+class _Span:
+    """The next `size` bytes of a file."""
+
+    def __init__(self, file: IO[bytes], size: int) -> None:
+        self._file, self._left = file, size
+
+    def read(self, size: int, /) -> bytes:
+        data = self._file.read(min(size, self._left))
+        self._left -= len(data)
+        return data
 
 
 def _rows(file: _Bytes, start: int, path: Location, scanner: _Lines) -> Iterator[tuple[Ints, Ints]]:
