@@ -253,7 +253,7 @@ $(IO)/ready: REQUIRED = -e '.[test,io]'
 $(IO)/ready: $(PACKAGE) $(OLDEST) $(UV)
 	$(environment)
 
-$(FRAMEWORKS)/ready: REQUIRED = -e '.[jax,torch]' -r tests/requirements/frameworks.txt
+$(FRAMEWORKS)/ready: REQUIRED = -e '.[jax,torch,ray]' -r tests/requirements/frameworks.txt
 $(FRAMEWORKS)/ready: $(PACKAGE) $(NEWEST) $(UV) tests/requirements/frameworks.txt
 	$(environment)
 
@@ -271,7 +271,7 @@ $(FRAMEWORKS)/ready: $(PACKAGE) $(NEWEST) $(UV) tests/requirements/frameworks.tx
 LOCK := env -u UV_FIND_LINKS $(UV) pip compile --quiet --upgrade --universal --python-version 3.10 --no-annotate \
 	--custom-compile-command 'make lock' setup.cfg
 lock: $(UV)
-	$(LOCK) --extra test --extra lint --extra docs --extra jax --extra view \
+	$(LOCK) --extra test --extra lint --extra docs --extra jax --extra ray --extra view \
 		tests/requirements/frameworks.txt tests/requirements/moto.txt tests/requirements/wheels.txt -o $(NEWEST)
 	$(LOCK) --extra test --extra io -c tests/requirements/oldest.txt -o $(OLDEST)
 	cd tests/requirements/azurite && npm update --package-lock-only --omit-lockfile-registry-resolved --silent

@@ -90,6 +90,19 @@ def cluster() -> Cluster | None:
 
 
 @contextmanager
+def working_in(folder: str) -> Iterator[None]:
+    """Sets the working folder for a block, if there is one of this name: relative paths are then those of the
+    process that sent a task."""
+    before = os.getcwd()
+    with suppress(OSError):
+        os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+@contextmanager
 def executor(jobs: int, name: str) -> Iterator[Executor]:
     """An executor with `jobs` processes; for one job, this process. `name` identifies the work in messages.
 

@@ -200,4 +200,4 @@ def test_spark_reads_the_format(session, tmp_path, small_ranges):
         "name = 'x' or id = 3": sorted({3} | {row["id"] for row in some if row["name"] == "x"}),
     }
     with pytest.raises(rs.SpecError, match="option: expected one of columns, corrupt, path, schema"):
-        spark.frames.FrameColumns.of_options({"path": "data", "colums": "id"}, ".")
+        spark.frames._table_of_options({"path": "data", "colums": "id"})

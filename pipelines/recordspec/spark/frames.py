@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial, reduce
 from inspect import signature
-from pathlib import Path
 from typing import Any
 
 import pyarrow
@@ -17,13 +15,12 @@ from pyspark.sql import functions as sql
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from recordspec.errors import MissingExtra, Problem, SpecError, one_of
+from recordspec.executors import working_in
 from recordspec.locations import AnyPath
-from recordspec.remote import RemotePath
 from recordspec.schema.schema import Schema
 from recordspec.spark.spark_jobs import task
-from recordspec.spark.tasks import working_in
 from recordspec.store.expand import Files, Split
-from recordspec.tables.table import Corrupt, RecordTable, Values, scan
+from recordspec.tables.table import Corrupt, RecordTable, TableElsewhere, Values, scan
 
 try:
     from pyspark.sql import datasource
@@ -46,73 +43,48 @@ _WIDER = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class FrameColumns:
-    """What a frame has of a dataset.
+def _table(
+    files: Files, schema: Schema | AnyPath | None, split: Split, where: Any, **options: Any
+) -> RecordTable:
+    table = scan(files, schema, split=split, **options).without_dictionaries()
+    return table if where is None else table.filter(where)
 
-    Attributes:
-        arguments: of `recordspec.scan`, by name.
-        where: the condition on rows; None for all rows.
-        folder: the folder to which relative paths are relative.
-        placed: the columns, and those of the location of rows, as for `RecordTable.placed`; None for those of
-            the arguments.
-    """
 
-    arguments: dict[str, Any]
-    where: Any
-    folder: str
-    placed: tuple[Sequence[str], Sequence[str]] | None = None
+def _table_of_options(options: Mapping[str, str]) -> RecordTable:
+    """The table that the options of `register` choose. Raises SpecError."""
+    usual = {"schema": None, "split": None, "columns": None, "values": "stored", "corrupt": "error"}
+    for name in options.keys() - usual.keys() - {"path"}:
+        expected = one_of(sorted((*usual, "path")))
+        raise SpecError(Problem(path=("option",), expected=expected, got=f"`{name}`"))
+    if "path" not in options:
+        raise SpecError(Problem(path=("option", "path"), expected="the path of a dataset", got="none"))
+    chosen: dict[str, Any] = {**usual, **options}
+    if chosen["columns"] is not None:
+        chosen["columns"] = [name.strip() for name in chosen["columns"].split(",")]
+    return _table(chosen.pop("path"), chosen.pop("schema"), chosen.pop("split"), None, **chosen)
 
-    @classmethod
-    def of(cls, files: Files, schema: Schema | AnyPath | None, where: Any, **options: Any) -> FrameColumns:
-        if isinstance(schema, str | Path | RemotePath):
-            schema = Schema.load(schema)
-        arguments = {"files": files, "schema": schema, **options}
-        return cls(arguments=arguments, where=where, folder=os.getcwd())
 
-    @classmethod
-    def of_options(cls, options: Mapping[str, str], folder: str) -> FrameColumns:
-        """What the options of `register` choose; paths are relative to a folder. Raises SpecError."""
-        usual = {"schema": None, "split": None, "columns": None, "values": "stored", "corrupt": "error"}
-        for name in options.keys() - usual.keys() - {"path"}:
-            expected = one_of(sorted((*usual, "path")))
-            raise SpecError(Problem(path=("option",), expected=expected, got=f"`{name}`"))
-        if "path" not in options:
-            raise SpecError(Problem(path=("option", "path"), expected="the path of a dataset", got="none"))
-        chosen: dict[str, Any] = {**usual, **options}
-        if chosen["columns"] is not None:
-            chosen["columns"] = [name.strip() for name in chosen["columns"].split(",")]
-        with working_in(folder):
-            return cls.of(chosen.pop("path"), chosen.pop("schema"), None, **chosen)
+def _frame(session: SparkSession, table: RecordTable) -> DataFrame:
+    """The rows of a table without dictionaries, of which executors read ranges."""
+    parts = [(pickle.dumps(part),) for part in table.ranges]
+    slices = max(1, min(len(parts), _MOST_PARTITIONS))
+    packed = session.createDataFrame(session.sparkContext.parallelize(parts, slices), "part binary")
+    types = types_of(table.schema)
+    return packed.mapInArrow(task(partial(_read, TableElsewhere.of(table), types)), types)
 
-    def table(self) -> RecordTable:
-        table = scan(**self.arguments)
-        if self.placed is not None:
-            table = table.placed(*self.placed)
-        table = table.without_dictionaries()
-        return table if self.where is None else table.filter(self.where)
 
-    def frame(self, session: SparkSession) -> DataFrame:
-        """The rows, of which executors read ranges."""
-        table = self.table()
-        parts = [(pickle.dumps(part),) for part in table.ranges]
-        slices = max(1, min(len(parts), _MOST_PARTITIONS))
-        packed = session.createDataFrame(session.sparkContext.parallelize(parts, slices), "part binary")
-        return packed.mapInArrow(task(partial(_read, self)), types_of(table.schema))
+def _read(table: TableElsewhere, types: Any, batches: Iterable[Any]) -> Iterator[Any]:
+    return _rows_in(table, types, (part.as_py() for batch in batches for part in batch.column(0)))
 
-    def rows_in(self, pickled: Iterable[bytes]) -> Iterator[Any]:
-        """The rows of pickled ranges of files as record batches of Spark's types."""
-        with working_in(self.folder):
-            table = self.table()
-            target = to_arrow_schema(types_of(table.schema), **ZONE)
-            reader = table.scanner()._reader
-            for one in pickled:
-                for batch in table.batches(reader, [pickle.loads(one)]):
-                    columns = [
-                        _plain(column).cast(field.type)
-                        for column, field in zip(batch.columns, target, strict=True)
-                    ]
-                    yield pyarrow.RecordBatch.from_arrays(columns, schema=target)
+
+def _rows_in(table: TableElsewhere, types: Any, parts: Iterable[bytes]) -> Iterator[Any]:
+    """The rows of pickled ranges of files as record batches of Spark's types."""
+    target = to_arrow_schema(types, **ZONE)
+    for batch in table.batches(map(pickle.loads, parts)):
+        columns = [
+            _plain(column).cast(field.type) for column, field in zip(batch.columns, target, strict=True)
+        ]
+        yield pyarrow.RecordBatch.from_arrays(columns, schema=target)
 
 
 def read(
@@ -139,14 +111,9 @@ def read(
 
     Raises the errors of `recordspec.scan`. Errors of records are those of Spark's jobs.
     """
-    chosen = FrameColumns.of(
-        files, schema, where, split=split, columns=columns, values=values, corrupt=corrupt
+    return _frame(
+        session, _table(files, schema, split, where, columns=columns, values=values, corrupt=corrupt)
     )
-    return chosen.frame(session)
-
-
-def _read(chosen: FrameColumns, batches: Iterable[Any]) -> Iterator[Any]:
-    return chosen.rows_in(part.as_py() for batch in batches for part in batch.column(0))
 
 
 def equal_rows(
@@ -164,14 +131,9 @@ def equal_rows(
     """
     parts = []
     for number, table in enumerate(tables):
-        chosen = FrameColumns(
-            arguments=table._arguments,
-            where=table._condition,
-            folder=os.getcwd(),
-            placed=(columns, places),
-        )
         values = [f"value{place}" for place in range(len(columns))]
-        frame = chosen.frame(session).toDF(*values, "file", "record", "content")
+        rows = table.placed(columns, places).without_dictionaries()
+        frame = _frame(session, rows).toDF(*values, "file", "record", "content")
         for value in values:
             frame = frame.where(sql.col(value).isNotNull())
         row = sql.struct(*values) if values else sql.col("content")
@@ -251,27 +213,25 @@ if datasource is not None:
 
         def schema(self) -> Any:
             with working_in(self.folder):
-                return types_of(self._chosen.table().schema)
+                return types_of(_table_of_options(self.options).schema)
 
         def reader(self, schema: Any) -> RecordReader:
-            return RecordReader(self._chosen)
-
-        @property
-        def _chosen(self) -> FrameColumns:
-            return FrameColumns.of_options(self.options, self.folder)
+            with working_in(self.folder):
+                table = _table_of_options(self.options)
+                return RecordReader(table, TableElsewhere.of(table))
 
     class RecordReader(datasource.DataSourceReader):  # type: ignore[misc]
         """Reads ranges of files."""
 
-        def __init__(self, chosen: FrameColumns) -> None:
-            self._chosen = chosen
+        def __init__(self, table: RecordTable, elsewhere: TableElsewhere) -> None:
+            self._parts = [pickle.dumps(part) for part in table.ranges]
+            self._types, self._table = types_of(table.schema), elsewhere
 
         def partitions(self) -> Sequence[Any]:
-            with working_in(self._chosen.folder):
-                return [_Part(pickle.dumps(part)) for part in self._chosen.table().ranges]
+            return [_Part(part) for part in self._parts]
 
         def read(self, partition: Any) -> Iterator[Any]:
-            return self._chosen.rows_in([partition.value])
+            return _rows_in(self._table, self._types, [partition.value])
 
     class _Part(datasource.InputPartition):  # type: ignore[misc]
         """A pickled range of a file."""

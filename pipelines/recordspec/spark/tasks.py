@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 import pickle
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
@@ -31,7 +30,7 @@ from pyspark import TaskContext
 from recordspec import __version__
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordspecError, State, StoreError
-from recordspec.executors import new_attempt, response_of
+from recordspec.executors import new_attempt, response_of, working_in
 from recordspec.locations import Location, sync_file
 from recordspec.remote import RemotePath, upload
 from recordspec.schema.schema import Schema
@@ -216,18 +215,6 @@ def _partition() -> int:
     context = TaskContext.get()
     assert context is not None
     return int(context.partitionId())
-
-
-@contextmanager
-def working_in(folder: str) -> Iterator[None]:
-    """Relative paths are those of the driver, if it has this folder in common with the executor."""
-    before = os.getcwd()
-    with suppress(OSError):
-        os.chdir(folder)
-    try:
-        yield
-    finally:
-        os.chdir(before)
 
 
 def _encoded(plan: BuildPlan, parts: Iterable[tuple[int, SourcePart]]) -> Iterator[Any]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import pickle
 import re
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import and_
 from typing import Any, Literal, get_args
@@ -26,7 +28,7 @@ from recordspec.errors import (
     one_of,
     show_text,
 )
-from recordspec.executors import threaded_map
+from recordspec.executors import threaded_map, working_in
 from recordspec.locations import AnyPath, Location
 from recordspec.progress import Progress
 from recordspec.schema.schema import Schema, check_data_first
@@ -315,7 +317,10 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
         raise _unsupported("_scanner_options")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._arguments, self._condition)
+        arguments = dict(self._arguments)
+        if arguments["schema"] is not None:  # it may be a path that another machine does not have
+            arguments["schema"] = self._scanner.dataset.schema
+        return _with_columns, (type(self), arguments, self._condition, self._columns)
 
     def __repr__(self) -> str:
         columns = f"columns: {html.first_names(list(self._columns))}"
@@ -469,6 +474,36 @@ class RecordScanner:
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self.to_reader().__arrow_c_stream__(requested_schema)
+
+
+def _with_columns(
+    kind: type[RecordTable], arguments: Mapping[str, Any], condition: Any, columns: Any
+) -> RecordTable:
+    """The table that was pickled, with its own columns."""
+    return kind(arguments, condition)._with(_columns=columns)
+
+
+@dataclass(frozen=True)
+class TableElsewhere:
+    """A table of which processes of a cluster read ranges. Relative paths are those of this process.
+
+    Attributes:
+        pickled: the table. Opening it reads files, so it is unpickled where `folder` is the working folder.
+        folder: the working folder of this process.
+    """
+
+    pickled: bytes
+    folder: str
+
+    @classmethod
+    def of(cls, table: RecordTable) -> TableElsewhere:
+        return cls(pickle.dumps(table), os.getcwd())
+
+    def batches(self, parts: Iterable[FileRange]) -> Iterator[Any]:
+        """The rows of ranges of files as record batches."""
+        with working_in(self.folder):
+            table = pickle.loads(self.pickled)
+            yield from table.batches(table.scanner()._reader, parts)
 
 
 def scan(

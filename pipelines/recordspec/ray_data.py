@@ -1,0 +1,105 @@
+"""Datasets in Ray Data: tasks of a Ray cluster read ranges of files, and decode the columns that are asked
+for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import pyarrow
+
+from recordspec.errors import missing_package
+from recordspec.locations import AnyPath
+from recordspec.schema.schema import Schema
+from recordspec.store.expand import Files, Split
+from recordspec.store.scan import FileRange, size_of
+from recordspec.tables.table import Corrupt, RecordTable, TableElsewhere, Values, scan
+
+try:
+    import ray.data
+    from ray.data.block import BlockMetadata
+    from ray.data.datasource import Datasource, ReadTask
+except ImportError as error:
+    raise missing_package("Ray Data", "recordspec.ray_data", "recordspec[ray]", error) from error
+
+
+class RecordDatasource(Datasource):  # type: ignore[misc]
+    """The rows of a table, of which each task reads some ranges of files.
+
+    Args:
+        table: has no dictionaries, which differ by block.
+    """
+
+    def __init__(self, table: RecordTable) -> None:
+        super().__init__()
+        self._table, self._elsewhere = table, TableElsewhere.of(table)
+        self._parts = list(table.ranges)
+
+    def get_name(self) -> str:
+        return "Recordspec"
+
+    def estimate_inmemory_data_size(self) -> int:
+        """The bytes of the files."""
+        return sum(map(_bytes, self._parts))
+
+    def get_read_tasks(
+        self, parallelism: int, per_task_row_limit: int | None = None, data_context: Any = None
+    ) -> list[ReadTask]:
+        """At most `parallelism` tasks, each with consecutive ranges."""
+        count = max(1, min(parallelism, len(self._parts)))
+        bounds = [len(self._parts) * number // count for number in range(count + 1)]
+        return [self._task(self._parts[start:stop], per_task_row_limit) for start, stop in pairwise(bounds)]
+
+    def _task(self, parts: list[FileRange], most_rows: int | None) -> ReadTask:
+        metadata = BlockMetadata(
+            num_rows=None,
+            size_bytes=sum(map(_bytes, parts)),
+            input_files=list(dict.fromkeys(str(part.path) for part in parts)),
+            exec_stats=None,
+        )
+        function = partial(_read, self._elsewhere, self._table.schema, parts)
+        return ReadTask(function, metadata, schema=self._table.schema, per_task_row_limit=most_rows)
+
+
+def _bytes(part: FileRange) -> int:
+    return size_of(part.path) if part.records is None else part.bytes
+
+
+def _read(table: TableElsewhere, schema: Any, parts: list[FileRange]) -> Iterator[Any]:
+    yield schema.empty_table()  # if there are no rows, the columns have their types
+    for batch in table.batches(parts):
+        yield pyarrow.Table.from_batches([batch])
+
+
+def read(
+    files: Files,
+    schema: Schema | AnyPath | None = None,
+    *,
+    split: Split = None,
+    columns: Sequence[str] | None = None,
+    values: Values = "stored",
+    corrupt: Corrupt = "error",
+    where: Any = None,
+    **options: Any,
+) -> Any:
+    """The rows of a dataset, or of other TFRecords, as a `ray.data.Dataset`: the rows of `recordspec.scan`.
+
+    A task reads whole files, or ranges of 64 MiB of large files. Ray keeps the order of rows if
+    `preserve_order` of its execution options is set. Labels are text.
+
+    Args:
+        files, schema, split, columns, values, corrupt: as for `recordspec.scan`. Only the keys of `columns`
+            are decoded.
+        where: a `pyarrow.dataset.Expression`: tasks leave out other rows.
+        options: of `ray.data.read_datasource`, such as `concurrency` and `override_num_blocks`.
+
+    Raises the errors of `recordspec.scan`. Errors of records are those of Ray's tasks.
+    """
+    table = scan(files, schema, split=split, columns=columns, values=values, corrupt=corrupt)
+    table = table.without_dictionaries()
+    return ray.data.read_datasource(
+        RecordDatasource(table if where is None else table.filter(where)), **options
+    )
