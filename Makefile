@@ -95,7 +95,7 @@ test-all: $(LATEST)/ready $(SERVERS) lint types
 
 test-frameworks: $(FRAMEWORKS)/ready
 	$(FRAMEWORKS)/bin/python -m pytest $(LONG) -n 2 --dist worksteal tests/frameworks \
-		tests/test_docstrings.py tests/journeys -k 'frameworks or jax or torch'
+		tests/test_docstrings.py tests/journeys -k 'frameworks or jax or torch or on_ray'
 
 # Clusters and training jobs, in separate processes. They wait a lot: `make -j 2` runs Spark beside the rest.
 test-services: test-clusters test-spark

@@ -261,8 +261,8 @@ def resume(way: str, url: str, count: int, before: int, after: int) -> None:
     seen = list(itertools.chain.from_iterable(first + rest))
     again, never = len(seen) - len(set(seen)), count - len(set(seen))
     print(
-        f"{way}: {before} workers, resumed by {after}: {equal} of {len(whole) - half} global batches are those "
-        f"of the whole epoch; {again} rows came again, {never} never",
+        f"{way}: {before} workers, resumed by {after}: {equal} of {len(whole) - half} global batches are "
+        f"those of the whole epoch; {again} rows came again, {never} never",
         flush=True,
     )
 

@@ -38,6 +38,8 @@ default_role = "code"
 smartquotes_action = "qe"
 
 autodoc_member_order = "bysource"
+# It is not in the environment of the documentation.
+autodoc_mock_imports = ["ray"]
 autodoc_typehints = "signature"
 autodoc_preserve_defaults = True
 autodoc_class_signature = "mixed"

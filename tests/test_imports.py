@@ -23,7 +23,7 @@ LAYERS = [
     {"order", "tables"},
     {"arrays", "integrity", "interop"},
     {"writing", "reading", "training", "statistics"},
-    {"config", "pipeline", "spark", "inferring", "language", "linting", "testing", "kinds"},
+    {"config", "pipeline", "spark", "ray_data", "inferring", "language", "linting", "testing", "kinds"},
     {"viewer"},
     {"cli", "__main__"},
 ]

@@ -593,8 +593,8 @@ TRIED_ELSEWHERE = {
     "writing.sources.detection:AnnotatedImages.open:folder",
     *("writing.sources.tfrecord:TFRecords.open:folder",),
     *("writing.adopt:adopt:files", "writing.adopt:adopt:out"),  # tests/writing/test_adopt.py, and the command
-    *("spark.frames:FrameColumns.of:files", "spark.frames:FrameColumns.of:schema"),
-    *("spark.frames:read:files", "spark.frames:read:schema"),  # it does as `scan`
+    *("spark.frames:read:files", "spark.frames:read:schema"),  # they do as `scan`
+    *("ray_data:read:files", "ray_data:read:schema"),
     *("spark:build:source", "spark:write:directory"),  # they need Spark, and do as Pipeline.build and Build
     "config:WriteFrom.open:path",  # as From.open
     "schema.media:path_of:value",  # test_a_file_of_a_row_is_no_url

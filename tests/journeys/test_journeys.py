@@ -32,15 +32,15 @@ SCRIPTS = sorted(HERE.glob("*.sh"))
 # With the oldest TensorFlow: those whose steps it does.
 OLDEST = ("csv", "images", "served", "sequences", "sounds")
 
-# Those that train on JAX and PyTorch, where these are installed.
-FRAMEWORKS = ("jax", "keras_jax", "torch")
+# Those of JAX, PyTorch and Ray, where these are installed.
+FRAMEWORKS = ("jax", "keras_jax", "on_ray", "torch")
 
 pytestmark = pytest.mark.docs
 
 
 def check_frameworks(name: str) -> None:
-    if name in FRAMEWORKS and not all(map(find_spec, ("jax", "torch"))):
-        pytest.skip("JAX or PyTorch is not installed")
+    if name in FRAMEWORKS and not all(map(find_spec, ("jax", "torch", "ray"))):
+        pytest.skip("JAX, PyTorch or Ray is not installed")
 
 
 @pytest.fixture

@@ -201,7 +201,7 @@ def test_a_config_and_its_rejects(session, pipelines, same, options, monkeypatch
     lines[3] = lines[1700] = lines[1999] = "x,y"
     local, on_spark = pipelines(lines, *options)
     local.build(jobs=2)
-    monkeypatch.setattr(ranges._Text, "scan", None)  # executors scan the file, not the driver
+    monkeypatch.setattr(ranges._TextFile, "scan", None)  # executors scan the file, not the driver
     assert spark.build(on_spark, session).rejected == 3
     same(Path("spark"), Path("local"))
     rejects = [json.loads(line) for line in Path("spark/rejects.jsonl").read_text().splitlines()]

@@ -186,7 +186,7 @@ def _to_utf8(data: bytes, encoding: str, path: Location, line: int) -> bytes:
 
 def line_ranges(paths: Iterable[Location]) -> Iterator[list[ByteRange] | list[WholeFile]]:
     """The parts of each file in which each line is a row. Raises StoreError."""
-    return _ranges(_Text(path) for path in paths)
+    return _ranges(_TextFile(path) for path in paths)
 
 
 def csv_ranges(
@@ -199,16 +199,17 @@ def csv_ranges(
     `pieces` raises these errors.
     """
     return _ranges(
-        _Text(path, dialect, encoding, head.start, head.line) for path, head in zip(paths, heads, strict=True)
+        _TextFile(path, dialect, encoding, head.start, head.line)
+        for path, head in zip(paths, heads, strict=True)
     )
 
 
-def _ranges(texts: Iterable[_Text]) -> Iterator[list[ByteRange] | list[WholeFile]]:
+def _ranges(texts: Iterable[_TextFile]) -> Iterator[list[ByteRange] | list[WholeFile]]:
     """The parts of each file. On a cluster, the files are scanned by its executors, in chunks."""
     on_cluster, step = cluster(), _step()
     if on_cluster is None:
         for text in texts:
-            yield text.divided([_Chunk(text.start, None)], step) if text.is_divisible else [text.whole]
+            yield text.divided([_FileChunk(text.start, None)], step) if text.is_divisible else [text.whole]
         return
     files = [(text, text.chunks if text.is_divisible else []) for text in texts]
     tasks = ((text, *chunk, step) for text, chunks in files for chunk in chunks)
@@ -217,16 +218,16 @@ def _ranges(texts: Iterable[_Text]) -> Iterator[list[ByteRange] | list[WholeFile
         yield text.divided(islice(scanned, len(chunks)), step) if chunks else [text.whole]
 
 
-def _scan_chunk(text: _Text, start: int, stop: int | None, step: int, attempt: str) -> _Chunk:
+def _scan_chunk(text: _TextFile, start: int, stop: int | None, step: int, attempt: str) -> _FileChunk:
     """Scans a chunk as if it began outside of quotes, and as if it began within: a task of a cluster.
 
-    An error may be one of the wrong case, and does not know its line: `_Text.divided` scans again.
+    An error may be one of the wrong case, and does not know its line: `_TextFile.divided` scans again.
     """
     scans: list[_Scan | None] = [None, None]
     for is_open in (False, True) if text.dialect is not None and text.dialect.quote else (False,):
         with suppress(RecordError):
             scans[is_open] = text.scan(start, stop, step, 1, is_open)
-    return _Chunk(start, stop, *scans)
+    return _FileChunk(start, stop, *scans)
 
 
 def _step() -> int:
@@ -256,7 +257,7 @@ class _Scan(NamedTuple):
     is_open: bool
 
 
-class _Chunk(NamedTuple):
+class _FileChunk(NamedTuple):
     """Bytes `start` to `stop` of a file, or to its end; and their scans, if they begin outside of quotes
     (`closed`) and within (`opened`); None if they are not scanned yet, or have an error.
     """
@@ -268,7 +269,7 @@ class _Chunk(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Text:
+class _TextFile:
     """A text file.
 
     Attributes:
@@ -332,7 +333,7 @@ class _Text:
         every = np.concatenate(kept) if kept else np.empty((0, 4), np.int64)
         return _Scan(line, every, row if kept else None, scanner.line - line, scanner.is_open)
 
-    def divided(self, chunks: Iterable[_Chunk], step: int) -> list[ByteRange]:
+    def divided(self, chunks: Iterable[_FileChunk], step: int) -> list[ByteRange]:
         """Ranges of about `base.PART_BYTES`; a row that is too long is a range of its own. They are the same
         for any chunks.
         """
@@ -355,7 +356,7 @@ class _Text:
             ranges.append(ByteRange(start, stop, line, cuts=_within(cuts, stop)))
         return ranges
 
-    def _rows(self, chunks: Iterable[_Chunk], step: int) -> Iterator[tuple[int, int, int, int]]:
+    def _rows(self, chunks: Iterable[_FileChunk], step: int) -> Iterator[tuple[int, int, int, int]]:
         """Yields the first byte of a row, its line, the byte after it, and its line: of the rows in which a
         multiple of the step lies, and at last of an empty row after all rows.
 
