@@ -37,7 +37,7 @@ from recordspec.store.expand import Files, Split
 from recordspec.store.index import FileIndex, check_records, made_again, of_bytes
 from recordspec.store.kept_pieces import KeptPieces
 from recordspec.store.manifest import KEYS_FILE, manifest_in
-from recordspec.store.mapped_files import MappedFiles
+from recordspec.store.mapped_files import MappedFiles, are_mappable
 from recordspec.store.ranged_files import RangedFiles
 from recordspec.store.shards import block_in, check_size, listed_files
 from recordspec.wire import native
@@ -140,6 +140,7 @@ class Rows:
             got, hint = "is in an object store, and others are not", "open them apart"
             raise StoreError(State(where=str(remote[0]), got=got, hint=hint))
         in_pieces = remote or any(index.restarts is not None for index in indices)
+        in_pieces = in_pieces or not are_mappable(len(paths))
         self._files = RangedFiles(paths, indices) if in_pieces else MappedFiles(paths, indices)
         self._first = self._files.first if counts is None else offsets(np.array(counts, np.int64))
         self._firsts: list[int] = self._first.tolist()
@@ -351,7 +352,8 @@ class Rows:
             return self
         if shuffle.lanes is None:
             if not self._is_mapped:
-                expected = f"`lanes` for {'files in an object store' if remote else 'compressed files'}"
+                what = "compressed files" if are_mappable(len(self._paths)) else "so many files"
+                expected = f"`lanes` for {'files in an object store' if remote else what}"
                 hint = "`shuffle: {lanes: 240, seed: 1}`"
                 raise SpecError(Problem(path=("shuffle",), expected=expected, got="`global`", hint=hint))
             return self

@@ -53,6 +53,7 @@ _SIZE = struct.Struct("<Q")  # the uncompressed bytes, in the index of a compres
 _GROUP = np.dtype([("first", "<u8"), ("place", "<u8"), ("smallest", "<u4"), ("width", "u1")])
 _ONE_GROUP = struct.Struct("<QQIB")
 _WIDTHS = (0, 1, 2, 4, 8)
+_IS_WIDTH = np.isin(np.arange(256), _WIDTHS)
 # What a file without restart points is not.
 _ALONE = "a file of which records can be read alone"
 _RESHARD = "`recordspec reshard` compresses it with restart points"
@@ -140,8 +141,8 @@ class FileIndex:
         groups = self.groups
         counts = np.minimum(GROUP, self.records - GROUP * np.arange(len(groups)))
         stops = groups["place"] + (counts * groups["width"]).astype(np.uint64)
-        within = (groups["place"] <= stops) & (stops <= len(self.residuals))
-        return bool((within & np.isin(groups["width"], _WIDTHS)).all())
+        within = (groups["place"] <= stops) & (stops <= len(self.residuals)) & _IS_WIDTH[groups["width"]]
+        return bool(within.all())
 
     def is_of(self, shard: Shard) -> bool:
         """Whether this is the index of a shard."""

@@ -8,6 +8,7 @@ import os
 import threading
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -34,6 +35,8 @@ from recordspec.wire.framing import (
 if TYPE_CHECKING:
     from recordspec.store.index import FileIndex
 
+# The most mappings of a process on Linux; and about as many as a process has for other purposes.
+_LIMIT, _OTHERS = Path("/proc/sys/vm/max_map_count"), 2000
 _MAPPING = threading.Lock()
 _MAPPED: WeakValueDictionary[tuple[int, ...], Bytes] = WeakValueDictionary()
 
@@ -64,6 +67,13 @@ def mapped_file(path: Path) -> Bytes:
         mapped.flags.writeable = False
         _MAPPED[identity] = mapped
         return mapped
+
+
+def are_mappable(count: int) -> bool:
+    """Whether a process may map so many files."""
+    with suppress(OSError, ValueError):  # not Linux
+        return count <= int(_LIMIT.read_text()) - _OTHERS
+    return True
 
 
 class MappedFiles:
@@ -158,7 +168,9 @@ class MappedFiles:
         while (done := library.rs_locate(*arguments)) != count:
             if done < 0:
                 raise self._wrong(int(numbers[-1 - done]))
-            self._map(self._file_of(int(numbers[done])))
+            files = np.searchsorted(self.first, numbers[done:], "right") - 1
+            for file in np.unique(files[self._mapped[files] == 0]).tolist():
+                self._map(file)
         return frames, places
 
     def _gathered(self, library: Any, numbers: Ints, frames: Ints, places: Ints, out: int | None) -> None:
