@@ -19,7 +19,7 @@ import recordspec as rs
 from frames_by_hand import frame
 from recordspec import RecordError, SpecError, StoreError
 from recordspec.locations import location
-from recordspec.store import ranged_files
+from recordspec.store import mapped_files, ranged_files
 from recordspec.wire.compression import PIECE
 
 SCHEMA = rs.Schema.loads("""
@@ -264,6 +264,22 @@ def test_compressed_rows_are_those_of_other_files(tmp_path, compression, layout,
     assert np.concatenate(found).tolist() == numbers.tolist()
     again = pickle.loads(pickle.dumps(zipped))
     assert same(again[numbers], plain[numbers])
+
+
+def test_more_files_than_a_process_may_map_are_read_in_pieces(tmp_path, monkeypatch):
+    schema = rs.Schema.loads("schema: s\nfeatures: {id: int64}")
+    rs.write([{"id": n} for n in range(90)], schema, tmp_path / "data", shards=7, progress=False)
+    mapped = rs.open(tmp_path / "data")
+    (tmp_path / "limit").write_text(f"{mapped_files._OTHERS + 6}\n")
+    monkeypatch.setattr(mapped_files, "_LIMIT", tmp_path / "limit")
+    in_pieces = rs.open(tmp_path / "data")
+    assert (mapped._is_mapped, in_pieces._is_mapped) == (True, False)
+    shuffle = {"lanes": 8, "seed": 1}
+    batches = [rs.iterate(opened, batch=8, shuffle=shuffle) for opened in (mapped, in_pieces)]
+    assert all(same(*both) for both in zip(*batches, strict=True))
+    assert in_pieces[89] == mapped[89]
+    with pytest.raises(SpecError, match="expected `lanes` for so many files, got `global`"):
+        next(iter(rs.iterate(in_pieces, batch=8, shuffle=True, seed=1)))
 
 
 def same(one, other) -> bool:

@@ -12,6 +12,7 @@ import importlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -38,9 +39,11 @@ FRAMEWORKS = ("jax", "keras_jax", "on_ray", "torch")
 pytestmark = pytest.mark.docs
 
 
-def check_frameworks(name: str) -> None:
+def check_installed(name: str) -> None:
     if name in FRAMEWORKS and not all(map(find_spec, ("jax", "torch", "ray"))):
         pytest.skip("JAX, PyTorch or Ray is not installed")
+    if name == "on_spark" and shutil.which("java") is None:
+        pytest.skip("Spark needs Java: there is no `java`")
 
 
 @pytest.fixture
@@ -82,7 +85,7 @@ def test_no_script_assumes_its_chance(path):
     [pytest.param(path.stem, marks=[] if path.stem in OLDEST else [pytest.mark.newest]) for path in SCRIPTS],
 )
 def test_journey(name, tmp_path, request, record_property):
-    check_frameworks(name)
+    check_installed(name)
     script = (HERE / f"{name}.sh").read_text()
     more = request.getfixturevalue("bucket") if "$BUCKET" in script else {}
     found = run(script, tmp_path / "empty", **more)
@@ -95,7 +98,7 @@ def test_journey(name, tmp_path, request, record_property):
 @pytest.mark.long
 @pytest.mark.parametrize("name", [path.stem for path in SCRIPTS])
 def test_the_same_without_recordspec(name, tmp_path, request):
-    check_frameworks(name)
+    check_installed(name)
     raw = (HERE / f"{name}.sh").read_text().partition(pages.BEGIN)[0]
     code = HERE / f"plain/{name}.py"
     assert "recordspec" not in code.read_text()

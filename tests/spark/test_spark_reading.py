@@ -82,7 +82,7 @@ QUESTIONS: dict[str, Callable[[Path], Any]] = {
     "check": lambda data: rs.check(data).dump(),
     "stats": lambda data: repr(asdict(rs.stats(data))),
     "leaks": lambda data: [rs.leaks(data), rs.leaks(data, columns=rs.scan(data).schema.names[:1])],
-    "diff": lambda data: repr(asdict(rs.diff(data, data, keys=False))),
+    "diff": lambda data: [repr(asdict(rs.diff(data, data, keys=keys))) for keys in (False, None)],
     "infer": inferred,
     "count and index": counted_and_indexed,
     "adopt": lambda data: repr(rs.adopt(data / "*-of-*", data / "schema.yaml", data.parent / new_attempt())),

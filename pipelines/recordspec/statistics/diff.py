@@ -21,7 +21,7 @@ from recordspec.store import key_hashes
 from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import ALL, Files
 from recordspec.store.manifest import KEYS_FILE, Manifest
-from recordspec.store.scan import FileRange, Scanner, UnreadableRecord, scan
+from recordspec.store.scan import FileRange, Scanner, UnreadableRecord, file_ranges, run, scan
 from recordspec.tables.feature_names import FeatureNames
 from recordspec.wire.arrays import Ints
 from recordspec.wire.hashes import Words
@@ -73,17 +73,30 @@ class Keyed:
         """The hashes of the bytes of all rows, in the order of the shards. Raises RecordError at a corrupt
         record, and if a file has another number of rows than the manifest says: the numbers of later rows
         would be wrong."""
-        for shard in self.manifest.all_shards:
-            path = self.folder / shard.file
-            count = 0
-            for rows in scan(FileRange(path=path, blocks=self.blocks)):
-                if isinstance(rows, UnreadableRecord):
-                    raise rows.error
-                count += len(rows)
-                yield rows.hashes
-            if count != shard.rows:
-                expected = f"{shard.rows:,} rows, as the manifest says"
+        rows = {self.folder / shard.file: shard.rows for shard in self.manifest.all_shards}
+        files = [FileRange(path=path, blocks=self.blocks) for path in rows]
+        parts = [part for file in files for part in file_ranges(file)]
+        counts = dict.fromkeys(rows, 0)
+        hashed = run(_contents, [(part,) for part in parts], rows, 1, "comparing rows")
+        for part, words in zip(parts, hashed, strict=True):
+            counts[part.path] += len(words)
+            yield words
+        for path, count in counts.items():
+            if count != rows[path]:
+                expected = f"{rows[path]:,} rows, as the manifest says"
                 raise RecordError(Problem(where=str(path), expected=expected, got=f"{count:,}"))
+
+
+def _contents(part: FileRange, attempt: str) -> Words:
+    """The hashes of the bytes of the rows of a file, or of a range of it. Raises RecordError at a corrupt
+    record.
+    """
+    found = [np.zeros(0, np.uint64)]
+    for rows in scan(part):
+        if isinstance(rows, UnreadableRecord):
+            raise rows.error
+        found.append(rows.hashes)
+    return np.concatenate(found)
 
 
 @dataclass(frozen=True, kw_only=True)

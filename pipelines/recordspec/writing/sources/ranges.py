@@ -323,12 +323,14 @@ class _TextFile:
             begin = file.seek(start) or (_skip_bom(file) if self.dialect is None else 0)
             span = file if stop is None else _Span(file, stop - begin)
             for ends, lines in _rows(span, begin, self.path, scanner):
-                rows = np.empty((len(ends), 4), np.int64)
-                rows[:, 2], rows[:, 3] = ends, lines
-                rows[0, :2], rows[1:, :2] = row, rows[:-1, 2:]
-                is_kept = rows[:, 0] // step != rows[:, 2] // step
-                is_kept[0] |= not kept
-                kept.append(rows[is_kept])
+                if not kept or row[0] // step != ends[-1] // step:
+                    is_kept = np.diff(ends // step, prepend=row[0] // step) != 0
+                    is_kept[0] |= not kept
+                    some = np.flatnonzero(is_kept)
+                    rows = np.stack([ends[some - 1], lines[some - 1], ends[some], lines[some]], axis=1)
+                    if is_kept[0]:
+                        rows[0, :2] = row
+                    kept.append(rows)
                 row = int(ends[-1]), int(lines[-1])
         every = np.concatenate(kept) if kept else np.empty((0, 4), np.int64)
         return _Scan(line, every, row if kept else None, scanner.line - line, scanner.is_open)
