@@ -157,6 +157,11 @@ def test_a_frame_has_the_rows_of_a_scan(session, data, small_ranges):
     assert repr(collected(frame)) == repr(wanted.to_pylist())
 
 
+def received(frame, what: str) -> int:
+    """What Spark received of the processes that read a frame, whose rows were collected."""
+    return frame._jdf.queryExecution().executedPlan().metrics().apply(what).value()
+
+
 def test_columns_and_conditions_are_read_by_executors(session, tmp_path, small_ranges):
     from recordspec import spark
 
@@ -168,6 +173,10 @@ def test_columns_and_conditions_are_read_by_executors(session, tmp_path, small_r
     frame = spark.read(session, tmp_path / "data", columns=["id", "class"], where=where)
     wanted = {row["id"]: row["class"] for row in some if row["id"] < 100 and row["class"] == "b"}
     assert {row.id: row["class"] for row in frame.collect()} == wanted
+    assert received(frame, "pythonNumRowsReceived") == len(wanted)
+    frames = [spark.read(session, tmp_path / "data", columns=columns) for columns in (["id"], None)]
+    narrow, wide = (received(frame, "pythonDataReceived") for frame in frames if frame.collect())
+    assert narrow < wide / 2
     of_split = spark.read(session, tmp_path / "data", split="a").count()
     assert of_split == rs.scan(tmp_path / "data", split="a").count_rows()
     joined = spark.read(session, tmp_path / "data", columns=["id"]).join(
