@@ -91,8 +91,9 @@ def cluster() -> Cluster | None:
 
 @contextmanager
 def working_in(folder: str) -> Iterator[None]:
-    """Sets the working folder for a block, if there is one of this name: relative paths are then those of the
-    process that sent a task."""
+    """Makes `folder` the working folder within the block, so that relative paths are those of the process
+    that sent a task. If this machine has no such folder, the working folder stays.
+    """
     before = os.getcwd()
     with suppress(OSError):
         os.chdir(folder)

@@ -30,7 +30,7 @@ class RecordDatasource(Datasource):  # type: ignore[misc]
     """The rows of a table, of which each task reads some ranges of files.
 
     Args:
-        table: has no dictionaries, which differ by block.
+        table: a table without dictionaries, since the dictionaries of blocks differ.
     """
 
     def __init__(self, table: RecordTable) -> None:
@@ -93,7 +93,7 @@ def read(
     Args:
         files, schema, split, columns, values, corrupt: as for `recordspec.scan`. Only the keys of `columns`
             are decoded.
-        where: a `pyarrow.dataset.Expression`: tasks leave out other rows.
+        where: a `pyarrow.dataset.Expression` of `columns`: tasks return only the rows that satisfy it.
         options: of `ray.data.read_datasource`, such as `concurrency` and `override_num_blocks`.
 
     Raises the errors of `recordspec.scan`. Errors of records are those of Ray's tasks.

@@ -73,6 +73,10 @@ def test_tasks_read_the_rows_and_columns_that_are_asked_for(ray_data, tmp_path, 
     spec = rs.Schema.loads("schema: s\nfeatures: {id: int64, name: text}\n")
     rows = [{"id": n, "name": f"n{n}"} for n in range(300)]
     rs.write(rows, spec, "data", split={"a": 1, "b": 1}, shards=2, progress=False)
+    chosen = rs.scan("data", columns=["name"]).filter(compute.field("name") == "n7")
+    tasks = ray_data.RecordDatasource(chosen).get_read_tasks(4)
+    blocks = [block for task in tasks for block in task()]
+    assert (len(tasks), sum(block.num_rows for block in blocks)) == (4, 1)
     few = ray_data.read("data", columns=["name"], where=compute.field("name") == "n7")
     assert few.take_all() == [{"name": "n7"}]
     none = ray_data.read("data", where=compute.field("id") < 0)

@@ -352,8 +352,10 @@ class Rows:
             return self
         if shuffle.lanes is None:
             if not self._is_mapped:
-                what = "compressed files" if are_mappable(len(self._paths)) else "so many files"
-                expected = f"`lanes` for {'files in an object store' if remote else what}"
+                is_compressed = any(index.restarts is not None for index in self._indices)
+                many = f"{len(self._paths):,} files, more than a process may map"
+                what = "files in an object store" if remote else "compressed files" if is_compressed else many
+                expected = f"`lanes` for {what}"
                 hint = "`shuffle: {lanes: 240, seed: 1}`"
                 raise SpecError(Problem(path=("shuffle",), expected=expected, got="`global`", hint=hint))
             return self

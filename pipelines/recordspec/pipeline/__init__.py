@@ -436,7 +436,7 @@ class Pipeline:
 
         Raises:
             SpecError: as for `dataset`, for options that need TensorFlow, and for `global: true` of shards
-                that are compressed or in an object store.
+                that are compressed, in an object store, or more than a process may map.
             StoreError: as for `dataset`.
             RecordError: a file is compressed without restart points, a record is corrupt, a row is longer
                 than its `fit.pad_to`, or the value of a target is not a class of the training split.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import mmap
 import os
 import threading
@@ -17,7 +18,7 @@ from weakref import WeakValueDictionary, finalize
 
 import numpy as np
 
-from recordspec.errors import Problem, RecordError, StoreError, system_errors
+from recordspec.errors import Problem, RecordError, State, StoreError, system_errors
 from recordspec.locations import Location, open_file
 from recordspec.store.shards import replaced
 from recordspec.wire import native
@@ -42,7 +43,8 @@ _MAPPED: WeakValueDictionary[tuple[int, ...], Bytes] = WeakValueDictionary()
 
 
 def mapped_file(path: Path) -> Bytes:
-    """The bytes of a file, mapped into memory, uint8 `[bytes]`. Raises OSError.
+    """The bytes of a file, mapped into memory, uint8 `[bytes]`. Raises OSError, and StoreError if the process
+    has too many mappings.
 
     A mapping by Python or NumPy holds a file descriptor, and most systems allow a process 1,024. This mapping
     holds none. A file is mapped only once, because TensorFlow (2.16 to 2.21) never frees the functions of a
@@ -60,6 +62,9 @@ def mapped_file(path: Path) -> Bytes:
         system.mmap.argtypes = (*system.munmap.argtypes, *[ctypes.c_int] * 3, ctypes.c_long)
         address = system.mmap(None, size, mmap.PROT_READ, mmap.MAP_SHARED, file.fileno(), 0)
         if address == ctypes.c_void_p(-1).value:
+            if ctypes.get_errno() == errno.ENOMEM:
+                got = "cannot be mapped: this process has as many mappings as the system allows"
+                raise StoreError(State(where=str(path), got=got, hint=f"the limit is in {_LIMIT}"))
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(path))
         held = (ctypes.c_ubyte * size).from_address(address)
         finalize(held, system.munmap, address, size).atexit = False  # arrays are read until the process ends
@@ -70,9 +75,9 @@ def mapped_file(path: Path) -> Bytes:
 
 
 def are_mappable(count: int) -> bool:
-    """Whether a process may map so many files."""
+    """Whether this process may map `count` files in addition to the files that it has mapped."""
     with suppress(OSError, ValueError):  # not Linux
-        return count <= int(_LIMIT.read_text()) - _OTHERS
+        return count + len(_MAPPED) <= int(_LIMIT.read_text()) - _OTHERS
     return True
 
 

@@ -500,10 +500,18 @@ class TableElsewhere:
         return cls(pickle.dumps(table), os.getcwd())
 
     def batches(self, parts: Iterable[FileRange]) -> Iterator[Any]:
-        """The rows of ranges of files as record batches."""
+        """The rows of ranges of files as record batches. While the caller handles one, the working folder is
+        its own.
+        """
         with working_in(self.folder):
             table = pickle.loads(self.pickled)
-            yield from table.batches(table.scanner()._reader, parts)
+        with closing(table.batches(table.scanner()._reader, parts)) as batches:
+            while True:
+                with working_in(self.folder):
+                    batch = next(batches, None)
+                if batch is None:
+                    return
+                yield batch
 
 
 def scan(

@@ -115,12 +115,13 @@ DIALECTS = st.sampled_from(
     dialect=DIALECTS,
     bom=st.booleans(),
     size=st.integers(1, 40),
+    step=st.integers(1, 12),
     chunk=st.integers(1, 30),
     block=st.integers(1, 20),
 )
 @MANY
 def test_a_cluster_that_scans_chunks_divides_files_alike(
-    tmp_path_factory, texts, dialect, bom, size, chunk, block
+    tmp_path_factory, texts, dialect, bom, size, step, chunk, block
 ):
     folder = tmp_path_factory.mktemp("text")
     paths = [folder / str(number) for number in range(len(texts))]
@@ -134,7 +135,7 @@ def test_a_cluster_that_scans_chunks_divides_files_alike(
         try:
             return list(found)
         except rs.RecordError as error:
-            return str(error)
+            return str(error).partition(", got")[0]  # then the text of a block
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(base, "PART_BYTES", size)
@@ -142,6 +143,19 @@ def test_a_cluster_that_scans_chunks_divides_files_alike(
         patch.setattr(ranges, "_PIECE_BYTES", 9)
         patch.setattr(values, "LONGEST_ROW", 30)
         on_one = divided()
+        if not isinstance(on_one, str):
+            patch.setattr(base, "PART_BYTES", 1)
+            every_row = divided()
+            patch.setattr(base, "PART_BYTES", size)
+            patch.setattr(ranges, "_step", lambda: step)
+            on_one = divided()
+            for path, text, some, each in zip(paths, texts, on_one, every_row, strict=True):
+                end = path.stat().st_size if text else some[0].start
+                assert [some[0].start, *(one.stop for one in some)] == [*(one.start for one in some), end]
+                begins = {(one.start, one.line) for one in each}
+                assert {(one.start, one.line) for one in some} <= begins
+                assert {cut for one in some for cut in one.cuts} <= begins
+        patch.setattr(ranges, "_step", lambda: step)
         patch.setattr(ranges, "_BLOCK", block)
         with executors.on_cluster(SerialExecutor()):
             assert divided() == on_one

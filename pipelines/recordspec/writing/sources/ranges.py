@@ -31,7 +31,7 @@ from recordspec.writing.sources.text_files import BOM, TextStream, encoding_erro
 _BLOCK = 256 << 10
 # Bytes of rows that are parsed together, for the same reason.
 _PIECE_BYTES = 4 << 20
-# Bytes of a file that a task of a cluster scans, and bytes that are read at a time to find a line feed.
+# Bytes of a file that a task of a cluster scans, and bytes in which a line feed is searched between tasks.
 _CHUNK, _LINE_BYTES = 256 << 20, 64 << 10
 _NEWLINE, _RETURN = b"\n\r"
 
@@ -206,14 +206,14 @@ def csv_ranges(
 
 def _ranges(texts: Iterable[_TextFile]) -> Iterator[list[ByteRange] | list[WholeFile]]:
     """The parts of each file. On a cluster, the files are scanned by its executors, in chunks."""
-    on_cluster, step = cluster(), _step()
-    if on_cluster is None:
+    running_on, step = cluster(), _step()
+    if running_on is None:
         for text in texts:
             yield text.divided([_FileChunk(text.start, None)], step) if text.is_divisible else [text.whole]
         return
     files = [(text, text.chunks if text.is_divisible else []) for text in texts]
     tasks = ((text, *chunk, step) for text, chunks in files for chunk in chunks)
-    scanned = on_cluster.map(_scan_chunk, tasks)
+    scanned = running_on.map(_scan_chunk, tasks)
     for text, chunks in files:
         yield text.divided(islice(scanned, len(chunks)), step) if chunks else [text.whole]
 
@@ -221,7 +221,8 @@ def _ranges(texts: Iterable[_TextFile]) -> Iterator[list[ByteRange] | list[Whole
 def _scan_chunk(text: _TextFile, start: int, stop: int | None, step: int, attempt: str) -> _FileChunk:
     """Scans a chunk as if it began outside of quotes, and as if it began within: a task of a cluster.
 
-    An error may be one of the wrong case, and does not know its line: `_TextFile.divided` scans again.
+    An error may come from the case that is not true, and the number of its line is unknown. So errors are
+    dropped here, and `_TextFile.divided` scans the chunk again.
     """
     scans: list[_Scan | None] = [None, None]
     for is_open in (False, True) if text.dialect is not None and text.dialect.quote else (False,):
@@ -231,8 +232,8 @@ def _scan_chunk(text: _TextFile, start: int, stop: int | None, step: int, attemp
 
 
 def _step() -> int:
-    """Of a scan, the rows are kept in which a multiple of this lies: 1 MiB, and no row is too long without
-    one.
+    """The step in bytes: a scan keeps the rows that contain a multiple of it, about one row for each MiB, and
+    each row that is too long.
     """
     return max(1, min(base.PART_BYTES // 32, values.LONGEST_ROW))
 
@@ -296,19 +297,17 @@ class _TextFile:
     @property
     def chunks(self) -> list[tuple[int, int | None]]:
         """The offsets of chunks of about `_CHUNK` bytes, each of which begins after a line feed; the last
-        has no end.
+        has no end. Where no line feed is near, a chunk is larger.
 
-        There, the rest of a scan depends only on whether the line feed is in quotes.
+        After a line feed, the rest of a scan depends only on whether the line feed is in quotes.
         """
         with open_file(self.path) as file:
             starts, size = [self.start], file.seek(0, os.SEEK_END)
-            while (place := starts[-1] + _CHUNK) < size:
+            for place in range(self.start + _CHUNK, size, _CHUNK):
                 file.seek(place)
-                while (block := file.read(_LINE_BYTES)) and (found := block.find(b"\n")) < 0:
-                    place += len(block)
-                if not block or (place := place + found + 1) >= size:
-                    break
-                starts.append(place)
+                found = file.read(_LINE_BYTES).find(b"\n") + 1
+                if found and starts[-1] < place + found < size:
+                    starts.append(place + found)
         return list(zip(starts, [*starts[1:], None], strict=True))
 
     def scan(self, start: int, stop: int | None, step: int, line: int, is_open: bool = False) -> _Scan:
