@@ -260,13 +260,17 @@ ARROW_VALUES: list[tuple[Callable[[Any], bool], Callable[[random.Random, Any], A
 MILLISECOND = datetime.timedelta(milliseconds=1)
 
 
-def parquet_file(rng: random.Random, path: Path) -> list[dict[str, Any]]:
+def parquet_table(rng: random.Random) -> pa.Table:
     names, count = rng.sample(NAMES, rng.randint(1, 5)), rng.choice(ROWS)
     arrays = []
     for _ in names:
         kind, gaps = arrow_type(rng, rng.choice([0, 1, 2])), rng.choice([0, 0, 0.05, 0.5])
         arrays.append(pa.array([arrow_value(rng, kind, gaps) for _ in range(count)], kind))
-    table = pa.table(arrays, names)
+    return pa.table(arrays, names)
+
+
+def parquet_file(rng: random.Random, path: Path) -> list[dict[str, Any]]:
+    table = parquet_table(rng)
     parquet.write_table(table, path, row_group_size=rng.choice([7, 1000]))
     return [
         {field.name: stored(row[field.name], field.type) for field in table.schema}

@@ -9,8 +9,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow
 import pyarrow.compute as compute
 import pytest
+from pyarrow import parquet
 from test_spark_bytes import SCHEMA, rows
 from test_spark_failures import after_a_batch, kill_executor
 
@@ -104,6 +106,28 @@ def test_answers_are_those_of_one_machine(session, data, tmp_path, small_ranges)
     wanted = answers(data)
     with spark.running_on(session):
         assert answers(data) == wanted
+
+
+@pytest.mark.newest
+def test_parquet_files_are_inferred_as_on_one_machine(session, tmp_path):
+    from recordspec import spark
+
+    for number in range(3):
+        columns = {
+            "id": range(number * 50, number * 50 + 50),
+            "kind": list("ab" * 25),
+            "at": ["2026-01-01"] * 50,
+        }
+        parquet.write_table(
+            pyarrow.table({**columns, "id": [*columns["id"]]}), tmp_path / f"{number}.parquet"
+        )
+    wanted = rs.infer(tmp_path)
+    with spark.running_on(session):
+        found = rs.infer(tmp_path)
+        (tmp_path / "rows.csv").write_text("a\n1\n")
+        with pytest.raises(rs.SpecError, match="expected TFRecords or Parquet on a cluster, got a source"):
+            rs.infer(tmp_path / "rows.csv")
+    assert (found.schema, found.notes) == (wanted.schema, wanted.notes)
 
 
 @pytest.mark.long

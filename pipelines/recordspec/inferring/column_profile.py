@@ -496,6 +496,26 @@ class ColumnProfile(ValueProfile):
         some = column.drop_null()
         self._add_some(some.dictionary_decode() if types.is_dictionary(column.type) else some)
 
+    def merge(self, other: ValueProfile) -> None:
+        """Adds the profile of the rows that follow, which are no cells of a CSV file."""
+        assert isinstance(other, ColumnProfile)
+        super().merge(other)
+        self.rows, self.nulls = self.rows + other.rows, self.nulls + other.nulls
+        self.order = tuple(dict.fromkeys((*self.order, *other.order)))
+        self.odd, self.was = self.odd or other.odd, other.was or self.was
+        if other.not_utf8 and not self.not_utf8:
+            self._become_bytes()
+        if other.type is not None:
+            self._add_type(other.type)
+        self.lengths |= other.lengths
+        self.missing_items += other.missing_items
+        self.gaps |= other.gaps
+        self.objects |= other.objects
+        self.may_be_class &= other.may_be_class
+        self._may_be_dates &= other._may_be_dates
+        if other.date is not None:
+            self.date = finest(self.date or other.date, other.date)
+
     def _normal(self, column: Any) -> Any:
         """Converts a column to a type that a feature can store, and notes the original type."""
         if "list_view" in str(column.type).partition("<")[0]:
@@ -534,10 +554,13 @@ class ColumnProfile(ValueProfile):
         try:
             column.validate(full=True)
         except arrow().ArrowInvalid:
-            self.not_utf8, self.values, self._may_be_dates = True, None, False
-            self.was = "text that is not UTF-8, kept as bytes"
-            if self.type is not None and _is_text(item_type(self.type)):
-                self.type = _with_items(self.type, arrow().large_binary())
+            self._become_bytes()
+
+    def _become_bytes(self) -> None:
+        self.not_utf8, self.values, self._may_be_dates = True, None, False
+        self.was = "text that is not UTF-8, kept as bytes"
+        if self.type is not None and _is_text(item_type(self.type)):
+            self.type = _with_items(self.type, arrow().large_binary())
 
     def _add_some(self, some: Any) -> None:
         """Adds values, none of them missing."""

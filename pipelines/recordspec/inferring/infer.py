@@ -225,10 +225,12 @@ def _infer_files(
     files: InputFiles, name: str | None, *, sample: int | None, jobs: int | None, progress: Progress | None
 ) -> Inferred:
     named, paths = name or files.name, files.paths
-    if cluster() is not None and files.source != "tfrecord":
+    if cluster() is not None and files.source not in ("tfrecord", "parquet"):
         hint = "others are inferred on this machine"
         got = f"a source of the type `{files.source}`"
-        raise SpecError(Problem(where=str(paths[0]), expected="TFRecords on a cluster", got=got, hint=hint))
+        raise SpecError(
+            Problem(where=str(paths[0]), expected="TFRecords or Parquet on a cluster", got=got, hint=hint)
+        )
     if files.source in LANGUAGES.values() or files.features is not None:
         rows = _check_lengths(files.lengths, progress) if files.lengths else None
         language = importlib.import_module(f"recordspec.interop.{LANGUAGES.get(paths[0].suffix, 'tfds')}")

@@ -14,6 +14,7 @@ import numpy as np
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError
+from recordspec.executors import cluster
 from recordspec.inferring.column_profile import BEYOND_INTEGERS, CellProfile, ColumnProfile, item_type
 from recordspec.inferring.dialects import (
     cells_of_several_lines,
@@ -30,6 +31,7 @@ from recordspec.progress import Progress
 from recordspec.schema.inferred import Inferred, ProposedOption
 from recordspec.schema.schema import Schema
 from recordspec.schema.values import holds, is_missing, is_uuid
+from recordspec.store.scan import run
 from recordspec.wire.arrays import Ints, is_arrow, list_array, offsets
 from recordspec.writing.sources.arrow import TableRows
 from recordspec.writing.sources.base import not_once
@@ -98,13 +100,46 @@ def infer_table(
         classes, arrays = declared_in(path)
         table.add_class_names(classes)
         table.array_types |= arrays
-    partitions = dict(zip(paths, typed_partitions(paths), strict=True))
-
-    def read(path: Location) -> ColumnBatches:
-        return _parquet_batches(path, partitions[path])
-
-    table.add_all(_first_rows(paths, read, sample, progress))
+    progress.begin("reading", None)
+    here = progress if cluster() is None else None
+    declared = table.where, table.class_names, table.array_types
+    tasks = [
+        (path, partition, declared, sample, here)
+        for path, partition in zip(paths, typed_partitions(paths), strict=True)
+    ]
+    first: Mapping[str, Any] = {}
+    for path, (some, fields) in zip(paths, run(_profile_parquet, tasks, paths, 1, "reading"), strict=True):
+        if fields:
+            first = first or fields
+            _check_columns(fields, first, str(path), paths[0].name)
+        table.merge(some)
+        if here is None:
+            progress.advance(some.rows)
     return table.inferred(name)
+
+
+def _profile_parquet(
+    path: Location,
+    partition: Mapping[str, Any],
+    declared: tuple[str, dict[str, tuple[str, ...]], dict[str, ArrayType]],
+    sample: int | None,
+    progress: Progress | None,
+    attempt: str,
+) -> tuple[_Table, dict[str, Any]]:
+    """Profiles the first `sample` rows of a Parquet file, or all rows. Also returns the Arrow field of each
+    column; none for a file without rows.
+    """
+    where, class_names, array_types = declared
+    table, fields = _Table(where=where, class_names=class_names, array_types=array_types), dict[str, Any]()
+    for columns, count in _parquet_batches(path, partition):
+        fields = fields or {name: arrow().field(name, column.type) for name, column in columns.items()}
+        taken = count if sample is None else min(count, sample - table.rows)
+        table.add(columns, taken)
+        if progress is not None:
+            progress.advance(taken)
+        if table.rows == sample:
+            break
+    return table, fields
 
 
 def _infer_csv(paths: Sequence[Location], name: str, sample: int | None, progress: Progress) -> Inferred:
@@ -643,6 +678,11 @@ def _stacked(values: Any) -> Any:
     return array
 
 
+def _is_known(name: str) -> bool:
+    """No column is unknown: a function at the top can be pickled."""
+    return False
+
+
 @dataclass(kw_only=True)
 class _Table:
     """Profiles of the columns of rows that are added in batches.
@@ -663,7 +703,7 @@ class _Table:
     columns: dict[str, ColumnProfile] = field(default_factory=dict)
     class_names: dict[str, tuple[str, ...]] = field(default_factory=dict)
     array_types: dict[str, ArrayType] = field(default_factory=dict)
-    is_unknown: Callable[[str], bool] = lambda name: False
+    is_unknown: Callable[[str], bool] = _is_known
 
     @property
     def cells(self) -> dict[str, CellProfile]:
@@ -688,6 +728,19 @@ class _Table:
                 self._add_column(self.columns[name], column, rows)
         self.rows += rows
         for profile in self.columns.values():  # for names that these rows lack
+            profile.nulls += self.rows - profile.rows
+            profile.rows = self.rows
+
+    def merge(self, other: _Table) -> None:
+        """Adds the profiles of the rows that follow."""
+        for name, profile in other.columns.items():
+            if name in self.columns:
+                self.columns[name].merge(profile)
+            else:
+                self.columns[name] = profile
+                profile.rows, profile.nulls = profile.rows + self.rows, profile.nulls + self.rows
+        self.rows += other.rows
+        for profile in self.columns.values():  # for names that the other rows lack
             profile.nulls += self.rows - profile.rows
             profile.rows = self.rows
 
