@@ -297,11 +297,11 @@ def check_files(
     progress = Progress(show=False) if progress is None else progress
     progress.begin("checking", None if None in rows else sum(count or 0 for count in rows))
     report = CheckReport(files=len(files))
-    tasks = [
-        (part, file, schema, examples)
-        for file in files
-        for part in file_ranges(FileRange(path=file.path, blocks=None if file.block is None else schema))
+    whole = [
+        FileRange(path=file.path, file=number, blocks=None if file.block is None else schema)
+        for number, file in enumerate(files)
     ]
+    tasks = [(part, files[part.file], schema, examples) for part in file_ranges(whole)]
     results = run(
         _check_range, tasks, [file.path for file in files], jobs, "checking", WORTH_CHECKING, small=True
     )

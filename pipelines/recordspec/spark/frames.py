@@ -14,12 +14,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from recordspec.errors import MissingExtra, Problem, SpecError, one_of
-from recordspec.executors import working_in
+from recordspec.errors import MissingExtra, Problem, SpecError, StoreError, one_of
+from recordspec.executors import cluster, on_cluster, working_in
 from recordspec.locations import AnyPath
 from recordspec.schema.schema import Schema
-from recordspec.spark.spark_jobs import task
+from recordspec.spark.spark_jobs import SparkExecutor, SparkJobs, spark_errors, task
 from recordspec.store.expand import Files, Split
+from recordspec.store.scan import FileRange
 from recordspec.tables.table import Corrupt, RecordTable, TableElsewhere, Values, scan
 
 try:
@@ -66,11 +67,20 @@ def _table_of_options(options: Mapping[str, str]) -> RecordTable:
 
 def _frame(session: SparkSession, table: RecordTable) -> DataFrame:
     """The rows of a table without dictionaries, of which executors read ranges."""
-    parts = [(pickle.dumps(part),) for part in table.ranges]
+    parts = [(pickle.dumps(part),) for part in _ranges(session, table)]
     slices = max(1, min(len(parts), _MOST_PARTITIONS))
     packed = session.createDataFrame(session.sparkContext.parallelize(parts, slices), "part binary")
     types = types_of(table.schema)
     return packed.mapInArrow(task(partial(_read, TableElsewhere.of(table), types)), types)
+
+
+def _ranges(session: SparkSession, table: RecordTable) -> list[FileRange]:
+    """The ranges of files, which executors find."""
+    if cluster() is not None:
+        return list(table.ranges)
+    jobs = SparkJobs(session, "reading")
+    with spark_errors(StoreError, "reading"), jobs.running(), on_cluster(SparkExecutor(jobs)):
+        return list(table.ranges)
 
 
 def _read(table: TableElsewhere, types: Any, batches: Iterable[Any]) -> Iterator[Any]:

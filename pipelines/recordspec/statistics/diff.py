@@ -75,7 +75,7 @@ class Keyed:
         would be wrong."""
         rows = {self.folder / shard.file: shard.rows for shard in self.manifest.all_shards}
         files = [FileRange(path=path, blocks=self.blocks) for path in rows]
-        parts = [part for file in files for part in file_ranges(file)]
+        parts = list(file_ranges(files))
         counts = dict.fromkeys(rows, 0)
         hashed = run(_contents, [(part,) for part in parts], rows, 1, "comparing rows")
         for part, words in zip(parts, hashed, strict=True):

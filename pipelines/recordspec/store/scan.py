@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from recordspec.errors import Problem, RecordError, SpecError, StoreError
-from recordspec.executors import Executor, Task, cluster, executor, threaded_map
+from recordspec.executors import Executor, SerialExecutor, Task, cluster, executor, threaded_map
 from recordspec.locations import Location
 from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import ALL, note_sizes
@@ -368,21 +368,31 @@ def _end(chunk: Chunk, index: int) -> tuple[int, int]:
     )
 
 
-def file_ranges(part: FileRange) -> Iterator[FileRange]:
-    """The ranges of a file, if it is large and not compressed; otherwise the whole file. The last range
-    extends to the end of the file, and includes its unreadable part."""
-    path, size = part.path, part.path.stat().st_size
-    start = FileStart(path) if size > _RANGE else None
-    if start is None or start.problem is not None or start.likely_compression != "none":
-        yield part
-        return
+def file_ranges(files: Iterable[FileRange], least: int | None = None) -> Iterator[FileRange]:
+    """All files, in order; files of more than `least` bytes, by default _RANGE, in ranges, if they are not
+    compressed. The last range extends to the end of its file, and includes its unreadable part.
+
+    To find where ranges end, the lengths of all records are read: on a cluster, by its tasks.
+    """
+    files, least = list(files), _RANGE if least is None else least
+    are_large = [size_of(file.path) > least for file in files]
+    tasks = ((file, _RANGE) for file, is_large in zip(files, are_large, strict=True) if is_large)
+    divided = (SerialExecutor() if (known := cluster()) is None else known).map(_divided, tasks)
+    for file, is_large in zip(files, are_large, strict=True):
+        yield from next(divided) if is_large else (file,)
+
+
+def _divided(part: FileRange, size: int, attempt: str) -> list[FileRange]:
+    """The ranges of a file, of at least `size` bytes; the file as a whole if it is compressed."""
+    start = FileStart(part.path)
+    if start.problem is not None or start.likely_compression != "none":
+        return [part]
     ranges: list[RecordRange] = []
     with suppress(RecordError):
-        ranges.extend(tfrecord.record_ranges(path, _RANGE))
-    ranges = ranges or [RecordRange(0, 0, size)]
-    ranges[-1] = replace(ranges[-1], stop=size)
-    for records in ranges:
-        yield replace(part, records=records, last=records is ranges[-1])
+        ranges.extend(tfrecord.record_ranges(part.path, size))
+    ranges = ranges or [RecordRange(0, 0, 0)]
+    ranges[-1] = replace(ranges[-1], stop=part.path.stat().st_size)
+    return [replace(part, records=records, last=records is ranges[-1]) for records in ranges]
 
 
 def range_groups(files: Iterable[FileRange]) -> Iterator[list[FileRange]]:
@@ -390,13 +400,12 @@ def range_groups(files: Iterable[FileRange]) -> Iterator[list[FileRange]]:
     fewer.
     """
     group, size = list[FileRange](), 0
-    for file in files:
-        for part in file_ranges(file) if size_of(file.path) > _GROUP else (file,):
-            group.append(part)
-            size += size_of(file.path) if part.records is None else part.bytes
-            if size >= _GROUP:
-                yield group
-                group, size = [], 0
+    for part in file_ranges(files, _GROUP):
+        group.append(part)
+        size += size_of(part.path) if part.records is None else part.bytes
+        if size >= _GROUP:
+            yield group
+            group, size = [], 0
     if group:
         yield group
 
@@ -503,8 +512,7 @@ class Scanner:
     @property
     def ranges(self) -> Iterator[FileRange]:
         """All files, in order; large files in ranges."""
-        for file in self.files:
-            yield from file_ranges(file)
+        return file_ranges(self.files)
 
     def batches(self) -> Iterator[RowBatch]:
         """Yields all rows. Raises RecordError at an unreadable row, after the rows before it."""

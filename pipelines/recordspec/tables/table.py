@@ -348,9 +348,9 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
         of their file.
         """
         places = {column.place for column in self._columns.values() if isinstance(column, PlaceColumn)}
-        for file in self._scanner.files:
-            is_numbered = file.blocks is not None and "record" in places
-            yield from (file,) if is_numbered else file_ranges(file)
+        files = list(self._scanner.files)
+        are_numbered = "record" in places and any(file.blocks is not None for file in files)
+        return iter(files) if are_numbered else file_ranges(files)
 
     def batches(
         self, reader: ColumnReader, files: Iterable[FileRange] | None = None
