@@ -89,6 +89,11 @@ def cluster() -> Cluster | None:
     return _of_cluster.get()
 
 
+def current() -> Executor:
+    """The executor of the cluster, or of this process."""
+    return cluster() or SerialExecutor()
+
+
 @contextmanager
 def working_in(folder: str) -> Iterator[None]:
     """Makes `folder` the working folder within the block, so that relative paths are those of the process

@@ -11,7 +11,7 @@ import pytest
 
 import recordspec as rs
 from recordspec.store.manifest import Manifest
-from recordspec.writing.sources import base, ranges
+from recordspec.writing.sources import base, ranges, tfrecord
 
 pytestmark = pytest.mark.services
 
@@ -211,6 +211,21 @@ def test_a_config_and_its_rejects(session, pipelines, same, options, monkeypatch
         (1999, "rows.csv:2001"),
     ]
     assert on_spark.manifest == Manifest.load(Path("local"))
+
+
+@pytest.mark.newest
+def test_records_of_another_dataset(session, pipelines, same, monkeypatch):
+    from recordspec import spark
+
+    local, _ = pipelines([f"{number},{'n' * (1 + number % 7)}" for number in range(2000)])
+    local.build(progress=False)
+    for name in ("again", "spark"):
+        text = CONFIG.format(data=name).replace("{csv: rows.csv}", "{tfrecord: local}")
+        Path(f"{name}.yaml").write_text(f"{text}  key: id\n  shuffle: 4\n  shards: 3\n")
+    rs.Pipeline.load("again.yaml").build(progress=False)
+    monkeypatch.setattr(tfrecord, "record_ranges", None)  # executors find ranges, not the driver
+    spark.build(rs.Pipeline.load("spark.yaml"), session)
+    same(Path("spark"), Path("again"))
 
 
 @pytest.mark.newest

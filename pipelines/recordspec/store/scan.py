@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from recordspec import executors
 from recordspec.errors import Problem, RecordError, SpecError, StoreError
-from recordspec.executors import Executor, SerialExecutor, Task, cluster, executor, threaded_map
+from recordspec.executors import Executor, Task, cluster, executor, threaded_map
 from recordspec.locations import Location
 from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import ALL, note_sizes
@@ -377,7 +378,7 @@ def file_ranges(files: Iterable[FileRange], least: int | None = None) -> Iterato
     files, least = list(files), _RANGE if least is None else least
     are_large = [size_of(file.path) > least for file in files]
     tasks = ((file, _RANGE) for file, is_large in zip(files, are_large, strict=True) if is_large)
-    divided = (SerialExecutor() if (known := cluster()) is None else known).map(_divided, tasks)
+    divided = executors.current().map(_divided, tasks)
     for file, is_large in zip(files, are_large, strict=True):
         yield from next(divided) if is_large else (file,)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
+from recordspec import executors
 from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.locations import AnyPath, Location, LocationText, below, location
 from recordspec.schema import values
@@ -84,8 +85,9 @@ class TFRecords(FileSource):
 
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[TFRecordPart]:
         stored = self._checked(schema, extra)
-        for path in self.paths:
-            for records in _ranges(path):
+        ranges = executors.current().map(_ranges, ((path, base.PART_BYTES) for path in self.paths))
+        for path, some in zip(self.paths, ranges, strict=True):
+            for records in some:
                 yield TFRecordPart(path=path, stored=stored, records=records)
 
     def _stored(self, schema: Schema) -> Schema:
@@ -132,12 +134,13 @@ def _with_new(stored: Schema, schema: Schema) -> Schema:
     return replace(stored, **new)
 
 
-def _ranges(path: Location) -> Iterator[RecordRange | None]:
-    """Ranges of a large file; None for all of a small or compressed file."""
-    if compression_of(path) != "none" or path.stat().st_size <= base.PART_BYTES:
-        yield None
-    else:
-        yield from record_ranges(path, base.PART_BYTES)
+def _ranges(path: Location, size: int, attempt: str) -> list[RecordRange] | list[None]:
+    """Ranges of a file of more than `size` bytes, found by the lengths of its records; None for all of a
+    small or compressed file.
+    """
+    if compression_of(path) != "none" or path.stat().st_size <= size:
+        return [None]
+    return list(record_ranges(path, size))
 
 
 @dataclass(frozen=True, kw_only=True)
