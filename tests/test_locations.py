@@ -1138,6 +1138,7 @@ OPENERS = {
     "viewer/offline.py: folder.joinpath(name).read_text": "the same",
     "reading/memory.py: Path('/proc/meminfo').read_text": "a file of the system",
     "reading/memory.py: Path(f'/sys/fs/cgroup/memory.{name}').read_text": "the same",
+    "store/mapped_files.py: _LIMIT.read_text": "the same",
     "store/transaction.py: _MOUNTS.read_bytes": "the same",
     "schema/media/images.py: library.open": "bytes in memory",
     "schema/media/images.py: pillow('images').open": "bytes in memory",

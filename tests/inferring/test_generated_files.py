@@ -31,6 +31,7 @@ def proposal(*paths: Path) -> tuple[str, ...]:
     return inferred.schema.dump(), *inferred.notes
 
 
+@pytest.mark.newest  # the oldest pyarrow does not write some of these lists
 def test_several_parquet_files_are_inferred_as_one(tmp_path):
     for seed in range(40):
         rng = random.Random(seed)
@@ -38,7 +39,9 @@ def test_several_parquet_files_are_inferred_as_one(tmp_path):
         bounds = sorted({0, table.num_rows, *(rng.randrange(table.num_rows + 1) for _ in range(3))})
         parts = [tmp_path / f"{seed}-{start}.parquet" for start in bounds[:-1]]
         for path, (start, stop) in zip(parts, pairwise(bounds), strict=True):
-            parquet.write_table(table.slice(start, stop - start), path)
+            parquet.write_table(
+                table.take(list(range(start, stop))), path
+            )  # old releases write no slices of lists
         parquet.write_table(table, tmp_path / f"{seed}.parquet")
         assert proposal(*parts) == proposal(tmp_path / f"{seed}.parquet"), seed
 

@@ -235,7 +235,7 @@ def _step() -> int:
     """The step in bytes: a scan keeps the rows that contain a multiple of it, about one row for each MiB, and
     each row that is too long.
     """
-    return max(1, min(base.PART_BYTES // 32, values.LONGEST_ROW))
+    return max(1, min(base.PART_BYTES // 32, _PIECE_BYTES // 4, values.LONGEST_ROW))
 
 
 class _Scan(NamedTuple):
