@@ -8,6 +8,7 @@ import inspect
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,8 @@ def public() -> list[tuple[str, object]]:
     found = []
     for path in re.findall(r"auto(?:class|function|exception):: (\S+)", API):
         module, _, name = path.rpartition(".")
+        if module == "recordspec.ray_data" and find_spec("ray") is None:
+            continue  # it is in another environment
         thing = getattr(importlib.import_module(module), name)
         found.append((path, thing))
         if inspect.isclass(thing):
