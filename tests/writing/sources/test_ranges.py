@@ -105,13 +105,19 @@ def test_a_csv_file_with_quotes_anywhere_is_read_alike_in_parts_and_whole(tmp_pa
     assert found[0] == found[1]
 
 
+TEXT = st.text(st.sampled_from('aa,\n\n\r"" #'), max_size=60)
+# Rows of quoted cells with line breaks, delimiters and quotes.
+LONG_ROW = st.lists(
+    st.text(st.sampled_from('a\n\n,"#'), max_size=8).map(lambda cell: quoted(cell, True)), max_size=3
+)
+TEXT_OF_ROWS = st.lists(LONG_ROW.map(",".join), max_size=6).map("\n".join)
 DIALECTS = st.sampled_from(
     [None, Dialect(), Dialect(quote=None), Dialect(comment="#"), Dialect(trim=True), Dialect(comment="#", trim=True)]
 )  # fmt: skip
 
 
 @given(
-    texts=st.lists(st.text(st.sampled_from('aa,\n\n\r"" #'), max_size=60), min_size=1, max_size=3),
+    texts=st.lists(TEXT | TEXT_OF_ROWS, min_size=1, max_size=3),
     dialect=DIALECTS,
     bom=st.booleans(),
     size=st.integers(1, 40),
