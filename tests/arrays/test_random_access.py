@@ -274,6 +274,9 @@ def test_more_files_than_a_process_may_map_are_read_in_pieces(tmp_path, monkeypa
     monkeypatch.setattr(mapped_files, "_LIMIT", tmp_path / "limit")
     in_pieces = rs.open(tmp_path / "data")
     assert (mapped._is_mapped, in_pieces._is_mapped) == (True, False)
+    mapped[:]  # what is mapped already may be mapped again
+    (tmp_path / "limit").write_text(f"{mapped_files._OTHERS + 7}\n")
+    assert rs.open(tmp_path / "data")._is_mapped
     shuffle = {"lanes": 8, "seed": 1}
     batches = [rs.iterate(opened, batch=8, shuffle=shuffle) for opened in (mapped, in_pieces)]
     assert all(same(*both) for both in zip(*batches, strict=True))

@@ -43,8 +43,8 @@ _MAPPED: WeakValueDictionary[tuple[int, ...], Bytes] = WeakValueDictionary()
 
 
 def mapped_file(path: Path) -> Bytes:
-    """The bytes of a file, mapped into memory, uint8 `[bytes]`. Raises OSError, and StoreError if the process
-    has too many mappings.
+    """The bytes of a file, mapped into memory, uint8 `[bytes]`. Raises OSError, and StoreError if the system
+    allows the process no further mapping.
 
     A mapping by Python or NumPy holds a file descriptor, and most systems allow a process 1,024. This mapping
     holds none. A file is mapped only once, because TensorFlow (2.16 to 2.21) never frees the functions of a
@@ -63,8 +63,8 @@ def mapped_file(path: Path) -> Bytes:
         address = system.mmap(None, size, mmap.PROT_READ, mmap.MAP_SHARED, file.fileno(), 0)
         if address == ctypes.c_void_p(-1).value:
             if ctypes.get_errno() == errno.ENOMEM:
-                got = "cannot be mapped: this process has as many mappings as the system allows"
-                raise StoreError(State(where=str(path), got=got, hint=f"the limit is in {_LIMIT}"))
+                got = "cannot be mapped: the system allows this process no further mapping"
+                raise StoreError(State(where=str(path), got=got, hint=f"the number is limited by {_LIMIT}"))
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(path))
         held = (ctypes.c_ubyte * size).from_address(address)
         finalize(held, system.munmap, address, size).atexit = False  # arrays are read until the process ends
@@ -75,9 +75,11 @@ def mapped_file(path: Path) -> Bytes:
 
 
 def are_mappable(count: int) -> bool:
-    """Whether this process may map `count` files in addition to the files that it has mapped."""
+    """Whether a process may map `count` files. Files that it has mapped are not counted: they may be the same
+    files, which are mapped once.
+    """
     with suppress(OSError, ValueError):  # not Linux
-        return count + len(_MAPPED) <= int(_LIMIT.read_text()) - _OTHERS
+        return count <= int(_LIMIT.read_text()) - _OTHERS
     return True
 
 
