@@ -595,6 +595,7 @@ TRIED_ELSEWHERE = {
     *("writing.adopt:adopt:files", "writing.adopt:adopt:out"),  # tests/writing/test_adopt.py, and the command
     *("spark.frames:read:files", "spark.frames:read:schema"),  # they do as `scan`
     *("ray_data:read:files", "ray_data:read:schema"),
+    *("tables.table:plain_table:files", "tables.table:plain_table:schema"),
     *("spark:build:source", "spark:write:directory"),  # they need Spark, and do as Pipeline.build and Build
     "config:WriteFrom.open:path",  # as From.open
     "schema.media:path_of:value",  # test_a_file_of_a_row_is_no_url

@@ -16,7 +16,7 @@ from recordspec.locations import AnyPath
 from recordspec.schema.schema import Schema
 from recordspec.store.expand import Files, Split
 from recordspec.store.scan import FileRange, size_of
-from recordspec.tables.table import Corrupt, RecordTable, TableElsewhere, Values, scan
+from recordspec.tables.table import Corrupt, RecordTable, TableElsewhere, Values, plain_table
 
 try:
     import ray.data
@@ -98,8 +98,5 @@ def read(
 
     Raises the errors of `recordspec.scan`. Errors of records are those of Ray's tasks.
     """
-    table = scan(files, schema, split=split, columns=columns, values=values, corrupt=corrupt)
-    table = table.without_dictionaries()
-    return ray.data.read_datasource(
-        RecordDatasource(table if where is None else table.filter(where)), **options
-    )
+    table = plain_table(files, schema, where, split=split, columns=columns, values=values, corrupt=corrupt)
+    return ray.data.read_datasource(RecordDatasource(table), **options)

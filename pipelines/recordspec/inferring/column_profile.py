@@ -497,7 +497,7 @@ class ColumnProfile(ValueProfile):
         self._add_some(some.dictionary_decode() if types.is_dictionary(column.type) else some)
 
     def merge(self, other: ValueProfile) -> None:
-        """Adds the profile of the rows that follow, which are no cells of a CSV file."""
+        """Adds the profile of the rows that follow. Neither profile may be of CSV cells."""
         assert isinstance(other, ColumnProfile)
         super().merge(other)
         self.rows, self.nulls = self.rows + other.rows, self.nulls + other.nulls
@@ -557,6 +557,7 @@ class ColumnProfile(ValueProfile):
             self._become_bytes()
 
     def _become_bytes(self) -> None:
+        """Treats all texts as bytes."""
         self.not_utf8, self.values, self._may_be_dates = True, None, False
         self.was = "text that is not UTF-8, kept as bytes"
         if self.type is not None and _is_text(item_type(self.type)):

@@ -678,8 +678,8 @@ def _stacked(values: Any) -> Any:
     return array
 
 
-def _is_known(name: str) -> bool:
-    """No column is unknown: a function at the top can be pickled."""
+def _none_is_unknown(name: str) -> bool:
+    """The default of `is_unknown`. It is no lambda, since tables are pickled."""
     return False
 
 
@@ -703,7 +703,7 @@ class _Table:
     columns: dict[str, ColumnProfile] = field(default_factory=dict)
     class_names: dict[str, tuple[str, ...]] = field(default_factory=dict)
     array_types: dict[str, ArrayType] = field(default_factory=dict)
-    is_unknown: Callable[[str], bool] = _is_known
+    is_unknown: Callable[[str], bool] = _none_is_unknown
 
     @property
     def cells(self) -> dict[str, CellProfile]:

@@ -21,7 +21,7 @@ from recordspec.schema.schema import Schema
 from recordspec.spark.spark_jobs import SparkExecutor, SparkJobs, spark_errors, task
 from recordspec.store.expand import Files, Split
 from recordspec.store.scan import FileRange
-from recordspec.tables.table import Corrupt, RecordTable, TableElsewhere, Values, scan
+from recordspec.tables.table import Corrupt, RecordTable, TableElsewhere, Values, plain_table
 
 try:
     from pyspark.sql import datasource
@@ -44,13 +44,6 @@ _WIDER = {
 }
 
 
-def _table(
-    files: Files, schema: Schema | AnyPath | None, split: Split, where: Any, **options: Any
-) -> RecordTable:
-    table = scan(files, schema, split=split, **options).without_dictionaries()
-    return table if where is None else table.filter(where)
-
-
 def _table_of_options(options: Mapping[str, str]) -> RecordTable:
     """The table that the options of `register` choose. Raises SpecError."""
     usual = {"schema": None, "split": None, "columns": None, "values": "stored", "corrupt": "error"}
@@ -62,7 +55,7 @@ def _table_of_options(options: Mapping[str, str]) -> RecordTable:
     chosen: dict[str, Any] = {**usual, **options}
     if chosen["columns"] is not None:
         chosen["columns"] = [name.strip() for name in chosen["columns"].split(",")]
-    return _table(chosen.pop("path"), chosen.pop("schema"), chosen.pop("split"), None, **chosen)
+    return plain_table(chosen.pop("path"), chosen.pop("schema"), None, **chosen)
 
 
 def _frame(session: SparkSession, table: RecordTable) -> DataFrame:
@@ -121,9 +114,8 @@ def read(
 
     Raises the errors of `recordspec.scan`. Errors of records are those of Spark's jobs.
     """
-    return _frame(
-        session, _table(files, schema, split, where, columns=columns, values=values, corrupt=corrupt)
-    )
+    table = plain_table(files, schema, where, split=split, columns=columns, values=values, corrupt=corrupt)
+    return _frame(session, table)
 
 
 def equal_rows(

@@ -483,6 +483,14 @@ def _with_columns(
     return kind(arguments, condition)._with(_columns=columns)
 
 
+def plain_table(files: Files, schema: Schema | AnyPath | None, where: Any, **options: Any) -> RecordTable:
+    """The table of `scan`, without dictionaries, restricted to the rows that satisfy `where`, a
+    `pyarrow.dataset.Expression` or None. Raises the errors of `scan`.
+    """
+    table = scan(files, schema, **options).without_dictionaries()
+    return table if where is None else table.filter(where)
+
+
 @dataclass(frozen=True)
 class TableElsewhere:
     """A table of which processes of a cluster read ranges. Relative paths are those of this process.
