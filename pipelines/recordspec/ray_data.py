@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import pyarrow
@@ -15,7 +14,7 @@ from recordspec.errors import missing_package
 from recordspec.locations import AnyPath
 from recordspec.schema.schema import Schema
 from recordspec.store.expand import Files, Split
-from recordspec.store.scan import FileRange, size_of
+from recordspec.store.scan import FileRange, groups, size_of
 from recordspec.tables.table import Corrupt, RecordTable, TableElsewhere, Values, plain_table
 
 try:
@@ -49,11 +48,9 @@ class RecordDatasource(Datasource):  # type: ignore[misc]
         self, parallelism: int, per_task_row_limit: int | None = None, data_context: Any = None
     ) -> list[ReadTask]:
         """At most `parallelism` tasks, each with consecutive ranges."""
-        count = max(1, min(parallelism, len(self._parts)))
-        bounds = [len(self._parts) * number // count for number in range(count + 1)]
-        return [self._task(self._parts[start:stop], per_task_row_limit) for start, stop in pairwise(bounds)]
+        return [self._task(some, per_task_row_limit) for some in groups(self._parts, parallelism)]
 
-    def _task(self, parts: list[FileRange], most_rows: int | None) -> ReadTask:
+    def _task(self, parts: Sequence[FileRange], most_rows: int | None) -> ReadTask:
         metadata = BlockMetadata(
             num_rows=None,
             size_bytes=sum(map(_bytes, parts)),
@@ -68,7 +65,7 @@ def _bytes(part: FileRange) -> int:
     return size_of(part.path) if part.records is None else part.bytes
 
 
-def _read(table: TableElsewhere, schema: Any, parts: list[FileRange]) -> Iterator[Any]:
+def _read(table: TableElsewhere, schema: Any, parts: Sequence[FileRange]) -> Iterator[Any]:
     yield schema.empty_table()  # if there are no rows, the columns have their types
     for batch in table.batches(parts):
         yield pyarrow.Table.from_batches([batch])

@@ -7,6 +7,7 @@ import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
 from inspect import signature
+from itertools import chain
 from typing import Any
 
 import pyarrow
@@ -20,7 +21,7 @@ from recordspec.locations import AnyPath
 from recordspec.schema.schema import Schema
 from recordspec.spark.spark_jobs import SparkExecutor, SparkJobs, spark_errors, task
 from recordspec.store.expand import Files, Split
-from recordspec.store.scan import FileRange
+from recordspec.store.scan import FileRange, groups
 from recordspec.tables.table import Corrupt, RecordTable, TableElsewhere, Values, plain_table
 
 try:
@@ -60,9 +61,10 @@ def _table_of_options(options: Mapping[str, str]) -> RecordTable:
 
 def _frame(session: SparkSession, table: RecordTable) -> DataFrame:
     """The rows of a table without dictionaries, of which executors read ranges."""
-    parts = [(pickle.dumps(part),) for part in _ranges(session, table)]
-    slices = max(1, min(len(parts), _MOST_PARTITIONS))
-    packed = session.createDataFrame(session.sparkContext.parallelize(parts, slices), "part binary")
+    parts = [(part,) for part in _partitions(_ranges(session, table))]
+    packed = session.createDataFrame(
+        session.sparkContext.parallelize(parts, max(1, len(parts))), "part binary"
+    )
     types = types_of(table.schema)
     return packed.mapInArrow(task(partial(_read, TableElsewhere.of(table), types)), types)
 
@@ -76,14 +78,19 @@ def _ranges(session: SparkSession, table: RecordTable) -> list[FileRange]:
         return list(table.ranges)
 
 
+def _partitions(parts: Sequence[FileRange]) -> list[bytes]:
+    """The ranges of each partition, pickled together: ranges of blocks share a schema, of some kilobytes."""
+    return [pickle.dumps(some) for some in groups(parts, _MOST_PARTITIONS)]
+
+
 def _read(table: TableElsewhere, types: Any, batches: Iterable[Any]) -> Iterator[Any]:
     return _rows_in(table, types, (part.as_py() for batch in batches for part in batch.column(0)))
 
 
 def _rows_in(table: TableElsewhere, types: Any, parts: Iterable[bytes]) -> Iterator[Any]:
-    """The rows of pickled ranges of files as record batches of Spark's types."""
+    """The rows of partitions as record batches of Spark's types."""
     target = to_arrow_schema(types, **ZONE)
-    for batch in table.batches(map(pickle.loads, parts)):
+    for batch in table.batches(chain.from_iterable(map(pickle.loads, parts))):
         columns = [
             _plain(column).cast(field.type) for column, field in zip(batch.columns, target, strict=True)
         ]
@@ -103,8 +110,9 @@ def read(
 ) -> DataFrame:
     """The rows of a dataset, or of other TFRecords, as a DataFrame: the rows of `recordspec.scan`.
 
-    A partition is a file, or 64 MiB of a large one. Unsigned 64-bit integers become decimals of 20 digits,
-    smaller unsigned integers the next larger type with a sign.
+    A partition is a file, or 64 MiB of a large one; there are at most 10,000, with several files each if
+    there are more. Unsigned 64-bit integers become decimals of 20 digits, smaller unsigned integers the next
+    larger type with a sign.
 
     Args:
         session: a session of Spark.
@@ -226,14 +234,18 @@ if datasource is not None:
         """Reads ranges of files."""
 
         def __init__(self, table: RecordTable, elsewhere: TableElsewhere) -> None:
-            self._parts = [pickle.dumps(part) for part in table.ranges]
+            self._parts = _partitions(list(table.ranges))
             self._types, self._table = types_of(table.schema), elsewhere
 
         def partitions(self) -> Sequence[Any]:
             return [_Part(part) for part in self._parts]
 
+        def __getstate__(self) -> dict[str, Any]:
+            """What each executor receives: a partition has its own parts."""
+            return self.__dict__ | {"_parts": []}
+
         def read(self, partition: Any) -> Iterator[Any]:
             return _rows_in(self._table, self._types, [partition.value])
 
     class _Part(datasource.InputPartition):  # type: ignore[misc]
-        """A pickled range of a file."""
+        """The pickled ranges of a partition."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -161,6 +162,7 @@ class RowBatch:
     Attributes:
         path: the path of the file.
         file: the number of the file among all files.
+        split: the split of the file.
         rows: the records, or the rows of blocks.
         records: the number of the record that each row is, or is in, int64 `[n]`.
         offsets: the byte of the file (uncompressed) at which this record begins, int64 `[n]`.
@@ -173,6 +175,7 @@ class RowBatch:
 
     path: Location
     file: int
+    split: str
     rows: RecordSpans | UnpackedRows
     records: Ints
     offsets: Ints
@@ -307,6 +310,7 @@ def scan(part: FileRange) -> Iterator[RowBatch | UnreadableRecord]:
             yield RowBatch(
                 path=part.path,
                 file=part.file,
+                split=part.split,
                 rows=RecordSpans(buffer=item.buffer, starts=item.starts, stops=item.stops),
                 records=numbers,
                 offsets=item.offsets,
@@ -350,6 +354,7 @@ def _unpack(
             yield RowBatch(
                 path=part.path,
                 file=part.file,
+                split=part.split,
                 rows=UnpackedRows(schema, sections, len(which)),
                 records=which + chunk.number,
                 offsets=chunk.offsets[which],
@@ -409,6 +414,13 @@ def range_groups(files: Iterable[FileRange]) -> Iterator[list[FileRange]]:
             group, size = [], 0
     if group:
         yield group
+
+
+def groups(parts: Sequence[FileRange], most: int) -> list[Sequence[FileRange]]:
+    """Consecutive ranges in at most `most` groups, each with about as many; one group if there are none."""
+    count = max(1, min(most, len(parts)))
+    bounds = [len(parts) * number // count for number in range(count + 1)]
+    return [parts[start:stop] for start, stop in pairwise(bounds)]
 
 
 def run(
@@ -556,31 +568,31 @@ class Scanner:
         """
         first = 0
         left = list(numbers)
-        for path in self.dataset.paths if left and left[0] >= 0 else ():
-            if path in self._counted and left[0] - first >= self._counted[path]:
-                first += self._counted[path]
+        for file in self.files if left and left[0] >= 0 else ():
+            if file.path in self._counted and left[0] - first >= self._counted[file.path]:
+                first += self._counted[file.path]
                 continue
-            for batch in self._picked(path, [number - first for number in left]):
+            for batch in self._picked(file, [number - first for number in left]):
                 yield batch
                 del left[0]
             if not left:
                 return
-            first += self.count(path)
+            first += self.count(file.path)
         if left:
             total = sum(map(self.count, self.dataset.paths))
             expected = f"a number from 0 to {total - 1}" if total else "a record"
             got = str(left[0] if left[0] < 0 else left[-1]) if total else "files without any"
             raise SpecError(Problem(path=("record",), expected=expected, got=got))
 
-    def _picked(self, path: Location, numbers: list[int]) -> Iterator[RowBatch]:
+    def _picked(self, file: FileRange, numbers: list[int]) -> Iterator[RowBatch]:
         """The wanted rows of one file."""
-        schema = self.blocks_of(path)
-        if schema is None and compression_of(path) == "none":
+        path = file.path
+        if file.blocks is None and compression_of(path) == "none":
             for record in find_records(path, numbers, self.dataset.index_of(path)):
-                yield from _readable(FileRange(path=path, records=record))
+                yield from _readable(replace(file, records=record))
             return
         count = 0
-        for batch in _readable(FileRange(path=path, blocks=schema)):
+        for batch in _readable(file):
             wanted = np.flatnonzero(np.isin(batch.numbers, numbers))
             yield from (batch.take(wanted[place : place + 1]) for place in range(len(wanted)))
             count += len(batch)

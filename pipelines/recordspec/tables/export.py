@@ -148,7 +148,9 @@ class _Records:
         self.columns = self._ordered({**self._chosen(), **features})
         _check(self.columns, suffix)
         self.are_written = True
-        self._decoder = RowDecoder(scanner, self.columns.values(), all_keys=not query.columns)
+        self._decoder = RowDecoder(
+            scanner.dataset.schema, self.columns.values(), all_keys=not query.columns
+        )
         self.rows = 0
 
     def _chosen(self) -> ExportColumns:

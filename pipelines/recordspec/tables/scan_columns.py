@@ -23,7 +23,7 @@ from recordspec.schema.row_blocks import Sections, stored_columns
 from recordspec.schema.schema import Schema
 from recordspec.schema.table_columns import TableColumn
 from recordspec.schema.validate import check_structure
-from recordspec.store.scan import FIRST, FileRange, RowBatch, Scanner, check_readable
+from recordspec.store.scan import FIRST, FileRange, RowBatch, Scanner, check_readable, file_ranges
 from recordspec.store.scan import scan as scan_file
 from recordspec.tables.column_types import (
     ColumnType,
@@ -68,13 +68,11 @@ class DecodedRows:
 
     Attributes:
         batch: the rows, with their locations.
-        split: the split of the file.
         records: the keys that the columns need.
         sections: the stored columns of the features, by section and key.
     """
 
     batch: RowBatch
-    split: str
     records: RecordBatch
     sections: Sections
 
@@ -128,6 +126,14 @@ class FeatureColumn:
         """
         features = tuple(feature.widened(rows.sections) for feature in self.features)
         return self if features == self.features else replace(self, features=features)
+
+    def joined(self, other: FeatureColumn) -> FeatureColumn:
+        """The column of the same features that represents the rows of both."""
+        features = tuple(
+            replace(one, text=one.text and there.text)
+            for one, there in zip(self.features, other.features, strict=True)
+        )
+        return replace(self, features=features)
 
     def array(self, rows: DecodedRows) -> ArrowArray:
         arrays = [feature.array(rows.sections) for feature in self.features]
@@ -248,7 +254,7 @@ class PlaceColumn:
             return numbers_array(rows.batch.hashes)
         if self.place == "record":
             return numbers_array(rows.batch.numbers)
-        text = rows.split if self.place == "split" else str(rows.batch.path)
+        text = rows.batch.split if self.place == "split" else str(rows.batch.path)
         return arrow().repeat(arrow().scalar(text, self.type), len(rows.batch))
 
 
@@ -307,14 +313,16 @@ class RowDecoder:
     """Decodes the parts of rows that columns need.
 
     Args:
-        scanner: the scanner of the files.
+        schema: the schema of the rows; None if it is unknown.
         columns: the columns.
         all_keys: whether all other keys are decoded as well.
     """
 
-    def __init__(self, scanner: Scanner, columns: Iterable[ScanColumn], *, all_keys: bool = False) -> None:
+    def __init__(
+        self, schema: Schema | None, columns: Iterable[ScanColumn], *, all_keys: bool = False
+    ) -> None:
         columns = list(columns)
-        self._scanner = scanner
+        self._schema = schema
         self.features = {feature.name: feature for column in columns for feature in column.features}
         self._stored = [
             (Place(feature.place.section, column.key), column)
@@ -326,7 +334,7 @@ class RowDecoder:
 
     def decode(self, batch: RowBatch) -> DecodedRows:
         """The rows. Raises RecordError, with the row, for one that is none of the schema."""
-        schema = self._scanner.dataset.schema
+        schema = self._schema
         if schema is None or not self.features:
             records = batch.decode(keys=self.keys)
             check_readable(records, batch)
@@ -335,7 +343,6 @@ class RowDecoder:
             check_structure(((one.place, one.feature) for one in self.features.values()), records)
         return DecodedRows(
             batch=batch,
-            split=self._scanner.dataset.splits[batch.path],
             records=records,
             sections=stored_columns(self._stored, records),
         )
@@ -393,11 +400,22 @@ def placed_errors(batch: RowBatch) -> Iterator[None]:
         raise RecordError(problems, error.row) from None
 
 
+def ranges_of(files: Iterable[FileRange], columns: Iterable[ScanColumn]) -> Iterator[FileRange]:
+    """Files, in order; large files in ranges, unless a column numbers rows of blocks, from the start of their
+    file.
+    """
+    files = list(files)
+    places = {column.place for column in columns if isinstance(column, PlaceColumn)}
+    are_numbered = "record" in places and any(file.blocks is not None for file in files)
+    return iter(files) if are_numbered else file_ranges(files)
+
+
 class ColumnReader:
     """Creates record batches of some columns.
 
     Args:
         columns: the columns to decode.
+        schema: the schema of the rows; None if it is unknown.
         projection: the resulting columns: names, or expressions by name; None for all.
         condition: an expression that selects rows; None for all.
         most: the largest number of rows in a record batch.
@@ -406,14 +424,14 @@ class ColumnReader:
     def __init__(
         self,
         columns: Sequence[ScanColumn],
-        scanner: Scanner,
+        schema: Schema | None,
         projection: list[str] | Mapping[str, Any] | None = None,
         condition: Any = None,
         most: int = MOST_ROWS,
     ) -> None:
         self._columns, self._most = columns, most
         self._projection, self._condition = projection, condition
-        self._decoder = RowDecoder(scanner, columns)
+        self._decoder = RowDecoder(schema, columns)
         self._takes_rows = any(column.of_whole_rows for column in columns)
         self._schema = schema_of(columns)
 

@@ -247,7 +247,7 @@ class Condition:
         self._check(needed, columns)
         _check_classes(parts, columns)
         needed = needed or [*columns][-1:]  # without columns, a table has no number of rows
-        self._reader = ColumnReader([columns[name] for name in needed], scanner)
+        self._reader = ColumnReader([columns[name] for name in needed], scanner.dataset.schema)
 
     def _columns(self, *, stored: bool = False) -> dict[str, ScanColumn]:
         columns = all_columns(self._scanner, stored=stored)

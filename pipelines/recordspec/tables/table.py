@@ -41,7 +41,6 @@ from recordspec.store.scan import (
     Scanner,
     UnreadableRecord,
     check_readable,
-    file_ranges,
 )
 from recordspec.store.scan import (
     scan as scan_file,
@@ -50,9 +49,9 @@ from recordspec.tables.scan_columns import (
     KEY,
     MOST_ROWS,
     ColumnReader,
-    PlaceColumn,
     columns_of,
     places_of_rows,
+    ranges_of,
     schema_of,
     without_dictionaries,
 )
@@ -149,7 +148,8 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
         if not needed and self._columns:  # a record batch without columns has no number of rows
             needed = {self._cheapest()}
         chosen = [column for name, column in self._columns.items() if name in needed]
-        return RecordScanner(self, ColumnReader(chosen, self._scanner, columns, condition, batch_size))
+        schema = self._scanner.dataset.schema
+        return RecordScanner(self, ColumnReader(chosen, schema, columns, condition, batch_size))
 
     def _names_in(self, expression: Any) -> set[str]:
         """The columns that an expression reads.
@@ -344,70 +344,79 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
 
     @property
     def ranges(self) -> Iterator[FileRange]:
-        """All files, in order; large files in ranges, unless a column numbers rows of blocks, from the start
-        of their file.
-        """
-        places = {column.place for column in self._columns.values() if isinstance(column, PlaceColumn)}
-        files = list(self._scanner.files)
-        are_numbered = "record" in places and any(file.blocks is not None for file in files)
-        return iter(files) if are_numbered else file_ranges(files)
+        """As for `scan_columns.ranges_of`."""
+        return ranges_of(self._scanner.files, self._columns.values())
 
-    def batches(
-        self, reader: ColumnReader, files: Iterable[FileRange] | None = None
-    ) -> Generator[Any, None, None]:
-        """The rows as record batches, in order. They are decoded by as many threads as there are
-        processors.
-
-        Args:
-            files: the files, or ranges of files; all files by default.
-        """
-        skipped = Counter[str]()
-
-        def items() -> Iterator[tuple[FileRange, RowBatch | UnreadableRecord]]:
-            for file in self._scanner.files if files is None else files:
-                for item in scan_file(reader.narrowed(file)):
-                    yield file, item.kept() if isinstance(item, RowBatch) else item
-
-        def made(file: FileRange, item: RowBatch | UnreadableRecord) -> Any:
-            return file, item, reader.made(item) if isinstance(item, RowBatch) else None
-
+    def batches(self, reader: ColumnReader) -> Generator[Any, None, None]:
+        """The rows as record batches, in order."""
+        rows = _Rows(reader, self._corrupt)
         try:
-            for file, item, arrays in threaded_map("recordspec-scan", made, items()):
-                if isinstance(item, RowBatch):
-                    yield from self._made(reader, skipped, item, *arrays)
-                else:
-                    self._skip(skipped, file.path, item.error)
-            # at the end, since there may be several readings at once
-            self.skipped = {str(path): skipped[str(path)] for path in self._scanner.dataset.paths}
+            yield from rows.batches(self._scanner.files, self.progress)
         except RecordspecError as error:
             self.failure = error
             raise
+        # at the end, since there may be several readings at once
+        self.skipped = {str(path): rows.skipped[str(path)] for path in self._scanner.dataset.paths}
 
-    def _made(
-        self,
-        reader: ColumnReader,
-        skipped: Counter[str],
-        batch: RowBatch,
-        made: list[Any],
-        error: RecordError | None,
-    ) -> Iterator[Any]:
+
+class _Rows:
+    """Reads the rows of files as record batches.
+
+    It can be pickled, and knows no dataset: a task of a cluster that opened a dataset of 99,999 files would
+    read its manifest for 6 s.
+
+    Args:
+        reader: creates the record batches.
+        corrupt: as for `scan`.
+
+    Attributes:
+        skipped: the number of skipped records by file.
+    """
+
+    def __init__(self, reader: ColumnReader, corrupt: Corrupt) -> None:
+        self._reader, self._corrupt = reader, corrupt
+        self.skipped = Counter[str]()
+
+    def batches(
+        self, files: Iterable[FileRange], progress: Progress | None = None
+    ) -> Generator[Any, None, None]:
+        """The rows of files, or of ranges of files, in order. They are decoded by as many threads as there
+        are processors.
+        """
+
+        def items() -> Iterator[tuple[FileRange, RowBatch | UnreadableRecord]]:
+            for file in files:
+                for item in scan_file(self._reader.narrowed(file)):
+                    yield file, item.kept() if isinstance(item, RowBatch) else item
+
+        def made(file: FileRange, item: RowBatch | UnreadableRecord) -> Any:
+            return file, item, self._reader.made(item) if isinstance(item, RowBatch) else None
+
+        for file, item, arrays in threaded_map("recordspec-scan", made, items()):
+            if isinstance(item, RowBatch):
+                if progress is not None:
+                    progress.advance(len(item), item.bytes)
+                yield from self._made(item, *arrays)
+            else:
+                self._skip(file.path, item.error)
+
+    def _made(self, batch: RowBatch, made: list[Any], error: RecordError | None) -> Iterator[Any]:
         """Yields the record batches of rows, skipping corrupt ones."""
-        self.progress.advance(len(batch), batch.bytes)
         yield from made
         first, count = 0, len(batch)
         while error is not None or first + count < len(batch):
             if error is None:
                 first, count = first + count, 2 * count
             else:  # corrupt rows are often adjacent: decoding all the rest after each would take hours
-                self._skip(skipped, batch.path, error)
+                self._skip(batch.path, error)
                 first, count = first + (error.row or 0) + 1, 1
-            made, error = reader.made(batch.take(np.arange(first, min(first + count, len(batch)))))
+            made, error = self._reader.made(batch.take(np.arange(first, min(first + count, len(batch)))))
             yield from made
 
-    def _skip(self, skipped: Counter[str], path: Location, error: RecordError) -> None:
+    def _skip(self, path: Location, error: RecordError) -> None:
         if self._corrupt == "error":
             raise error
-        skipped[str(path)] += 1
+        self.skipped[str(path)] += 1
 
 
 def _in_memory(dataset: Any) -> Any:
@@ -496,7 +505,8 @@ class TableElsewhere:
     """A table of which processes of a cluster read ranges. Relative paths are those of this process.
 
     Attributes:
-        pickled: the table. Opening it reads files, so it is unpickled where `folder` is the working folder.
+        pickled: what reads its rows. A schema may have a vocabulary in a file, so it is unpickled where
+            `folder` is the working folder.
         folder: the working folder of this process.
     """
 
@@ -505,15 +515,15 @@ class TableElsewhere:
 
     @classmethod
     def of(cls, table: RecordTable) -> TableElsewhere:
-        return cls(pickle.dumps(table), os.getcwd())
+        return cls(pickle.dumps(_Rows(table.scanner()._reader, table._corrupt)), os.getcwd())
 
     def batches(self, parts: Iterable[FileRange]) -> Iterator[Any]:
         """The rows of ranges of files as record batches. While the caller handles one, the working folder is
         its own.
         """
         with working_in(self.folder):
-            table = pickle.loads(self.pickled)
-        with closing(table.batches(table.scanner()._reader, parts)) as batches:
+            rows: _Rows = pickle.loads(self.pickled)
+        with closing(rows.batches(parts)) as batches:
             while True:
                 with working_in(self.folder):
                     batch = next(batches, None)

@@ -76,7 +76,7 @@ class Selection:
         self._condition = _condition(choice, scanner, columns)
         if choice.sort and choice.sort not in columns:
             raise SpecError(Problem(path=("sort",), expected="a column", got=f"`{choice.sort}`"))
-        self._key = ColumnReader([columns[choice.sort]], scanner) if choice.sort else None
+        self._key = ColumnReader([columns[choice.sort]], scanner.dataset.schema) if choice.sort else None
         self._keys: list[Any] = []
         self._numbers, self._count = np.zeros(1 << 10, np.int64), 0
         self._is_ordered = not choice.sort

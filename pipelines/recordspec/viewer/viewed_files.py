@@ -118,7 +118,7 @@ class ViewedFiles:
 
     @cached_property
     def _reader(self) -> ColumnReader:
-        return ColumnReader(list(self.columns.values()), self.scanner)
+        return ColumnReader(list(self.columns.values()), self.scanner.dataset.schema)
 
     @cached_property
     def _viewers(self) -> dict[str, RecordViewer]:
@@ -444,7 +444,7 @@ class ViewedFiles:
         return {
             "row": row,
             "file": str(item.path),
-            "split": self.scanner.dataset.splits[item.path],
+            "split": item.split,
             "record": int(item.records[0]),
             "row_of_block": None if item.block_rows is None else int(item.block_rows[0]),
             "offset": int(item.offsets[0]),
@@ -469,7 +469,7 @@ class ViewedFiles:
         chosen, item = self.columns.get(column), self._row(split, row)
         if chosen is None or isinstance(item, UnreadableRecord):
             raise NotThereError(f"row {row}")
-        made, error = ColumnReader([chosen], self.scanner).made(item)
+        made, error = ColumnReader([chosen], self.scanner.dataset.schema).made(item)
         if error is not None:
             raise error
         try:
