@@ -20,4 +20,4 @@ def test_the_page_on_spark_runs(session, tmp_path, monkeypatch):
 
 def test_its_blocks_are_all_seen():
     languages = [language for language, _ in blocks(PAGE)]
-    assert (languages.count("python"), languages.count("yaml"), languages.count("console")) == (7, 2, 2)
+    assert (languages.count("python"), languages.count("yaml"), languages.count("console")) == (7, 2, 3)

@@ -74,6 +74,13 @@ def inferred(data: Path) -> Any:
     return proposal.schema.dump(), proposal.notes
 
 
+def exported(data: Path) -> Any:
+    out = data.parent / f"{new_attempt()}.parquet"
+    done = rs.export(data, out)
+    tables = map(parquet.read_table, sorted(out.iterdir()) if out.is_dir() else [out])
+    return done.rows, done.columns, repr(pyarrow.concat_tables(tables).to_pylist())
+
+
 def counted_and_indexed(data: Path) -> Any:
     (data / "index.bin").unlink()  # it has the counts
     return count(data), index(data), (data / "index.bin").read_bytes()
@@ -87,9 +94,10 @@ QUESTIONS: dict[str, Callable[[Path], Any]] = {
     "diff": lambda data: [repr(asdict(rs.diff(data, data, keys=keys))) for keys in (False, None)],
     "infer": inferred,
     "count and index": counted_and_indexed,
+    "export": exported,
     "adopt": lambda data: repr(rs.adopt(data / "*-of-*", data / "schema.yaml", data.parent / new_attempt())),
 }
-OF_INTACT_FILES = ("leaks", "diff", "infer")
+OF_INTACT_FILES = ("leaks", "diff", "infer", "export")
 
 
 def answers(data: Path) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from recordspec._arrow import arrow
 from recordspec.errors import RecordError, SpecError, StoreError
 from recordspec.kinds import Column, Fixed, ValueType, to_arrow
 from recordspec.schema.features import Feature
-from recordspec.tables import export as module
+from recordspec.tables import export_records as module
 from recordspec.tables.export import export
 from recordspec.tables.table_writers import ParquetWriter
 from recordspec.testing import trace_together

@@ -325,7 +325,9 @@ def test_lists_without_a_label_are_empty(tmp_path, condition):
     rows = rows_of(f"SELECT * FROM train WHERE {condition}", tmp_path / "d")
     assert rows == [{"r": row, "w": []} for row in range(2) if condition == "true" or row]
     scanner = Scanner.of_rows(StoredDataset.of(tmp_path / "d"))
-    assert sum(map(len, Condition(f"len(w) = 0 AND {condition}", scanner).batches())) == len(rows)
+    assert sum(
+        map(len, Condition(f"len(w) = 0 AND {condition}", scanner).matching(scanner.batches()))
+    ) == len(rows)
 
 
 def test_files_without_rows_and_rows_without_features_are_counted(tmp_path):

@@ -212,7 +212,8 @@ def test_a_condition_takes_no_more_memory_than_the_page_may(folder):
         limit_memory(1 << 30)
         for where in ("len(range(200000000 + n)) > 0", "n < 3"):
             try:
-                print(sum(map(len, Condition(where, Scanner.of_rows(StoredDataset.of("data"))).batches())))
+                scanner = Scanner.of_rows(StoredDataset.of("data"))
+                print(sum(map(len, Condition(where, scanner).matching(scanner.batches()))))
             except StoreError as error:
                 print(error)
         # `getrusage` reports the memory of the process that started this one, if it is larger

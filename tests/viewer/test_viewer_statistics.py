@@ -108,7 +108,7 @@ def test_the_condition_of_each_bar_finds_its_rows(folder):
     }
     for place in have:
         for text, count, where in charts[place]:
-            found = sum(map(len, Condition(where, scanner).batches()))
+            found = sum(map(len, Condition(where, scanner).matching(scanner.batches())))
             if place in of_values:  # of which a row may have several
                 assert 0 < found <= count or found == count == 0, (place, text, where)
             else:
@@ -201,7 +201,7 @@ def test_the_ends_of_an_axis_are_integers_for_integers_only(tmp_path, values, en
 def test_bins_of_floats_whose_edges_lie_between_integers(tmp_path):
     path = write(tmp_path / "x", *(example(x=[0.5 + row % 21]) for row in range(210)))
     for scanner, _, _, (text, count, where) in charts_of(path):
-        assert sum(map(len, Condition(where, scanner).batches())) == count, text
+        assert sum(map(len, Condition(where, scanner).matching(scanner.batches()))) == count, text
 
 
 def test_lists_that_are_not_there_are_found(tmp_path):
@@ -210,7 +210,7 @@ def test_lists_that_are_not_there_are_found(tmp_path):
     path = write(tmp_path / "x", *records)
     (bar,) = [(s, bar) for s, key, of_chart, bar in charts_of(path, schema) if of_chart == "without a value"]
     scanner, (_, count, where) = bar
-    assert sum(map(len, Condition(where, scanner).batches())) == count == 47
+    assert sum(map(len, Condition(where, scanner).matching(scanner.batches()))) == count == 47
 
 
 def test_a_feature_of_the_context_and_one_of_steps_with_its_name_are_told_apart(tmp_path):
@@ -233,5 +233,5 @@ def test_bars_of_large_integers_find_the_rows_that_they_count(tmp_path, low):
     (feature,) = whole["features"]
     (chart,) = [chart for chart in feature["splits"]["train"]["charts"] if chart["of"] == "values"]
     for text, count, where in chart["bars"]:
-        assert sum(map(len, Condition(where, scanner).batches())) == count, (text, where)
+        assert sum(map(len, Condition(where, scanner).matching(scanner.batches()))) == count, (text, where)
     assert sum(count for _, count, _ in chart["bars"]) == len(values)

@@ -140,7 +140,7 @@ def sample(files: tuple[str, ...], number: int, seed: int, as_json: bool, **view
 @click.option("--out", type=PATH, help="Write records to FILE.jsonl, .csv or .parquet.")
 @click.option(
     "--as",
-    "form",
+    "description",
     type=click.Choice(["croissant", "card", "tfds"]),
     help="Describe a dataset for Croissant, the Hugging Face Hub, or TensorFlow Datasets.",
 )
@@ -148,11 +148,12 @@ def sample(files: tuple[str, ...], number: int, seed: int, as_json: bool, **view
 @force_option
 @where_option
 @columns_options
+@spark_option
 @json_option
 def export(
     files: tuple[str, ...],
     out: Location | None,
-    form: Any,
+    description: Any,
     limit: int | None,
     force: bool,
     as_json: bool,
@@ -166,6 +167,9 @@ def export(
       recordspec export data/digits --as croissant
 
     A column has single values if every record has one, else lists. Missing values are null.
+
+    With --spark, executors write a folder --out of files in the format of its suffix: a file for each file of
+    records, or for 64 MiB of a large one, such as digits.parquet/part-00000-of-00012.parquet.
 
     --as croissant writes croissant.json, metadata of the standard Croissant 1.0; --as card writes README.md,
     a dataset card with the head of the Hugging Face Hub; --as tfds writes the files with which
@@ -184,8 +188,8 @@ def export(
         "limit": limit,
         "force": force,
     }
-    if form is not None:
-        described = exporting.export(files[0] if len(files) == 1 else files, as_=form, **how)
+    if description is not None:
+        described = exporting.export(files[0] if len(files) == 1 else files, as_=description, **how)
         rows = [{"file": file, "bytes": os.path.getsize(file)} for file in described.files]
         print_rows(rows, as_json)
         print_notes(described.notes)

@@ -80,6 +80,14 @@ jobs_option = click.option(
 )
 
 
+# The options of one machine, by parameter, and the reasons.
+_WITHOUT_SPARK = {
+    "jobs": ("--jobs", "Spark's executors share the work"),
+    "limit": ("--limit", "one machine reads the first records alone"),
+    "description": ("--as", "a description of a dataset reads no records"),
+}
+
+
 def spark_option(command: Command) -> Command:
     """`--spark MASTER`, which runs a command on Spark's executors."""
 
@@ -88,9 +96,10 @@ def spark_option(command: Command) -> Command:
     def run(*, spark: str | None, **options: Any) -> Any:
         if spark is None:
             return command(**options)
-        if (jobs := options.get("jobs")) is not None:
-            hint = "Spark's executors share the work"
-            raise SpecError(Problem(where="--jobs", expected="none with --spark", got=str(jobs), hint=hint))
+        for name, (option, hint) in _WITHOUT_SPARK.items():
+            if (value := options.get(name)) is not None:
+                problem = Problem(where=option, expected="none with --spark", got=str(value), hint=hint)
+                raise SpecError(problem)
         from recordspec.spark import running_on, session_at
 
         with session_at(spark) as session, running_on(session, command.__name__):

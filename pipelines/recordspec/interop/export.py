@@ -73,13 +73,17 @@ def export(
     written while they are read. They are written a second time only if a later record changes the type of a
     column.
 
+    Within `recordspec.spark.running_on`, tasks write a folder of files, such as
+    `points.csv/part-00000-of-00012.csv`: one for each file of records, or for 64 MiB of a large one. Together
+    they have the columns and rows of the file that one machine writes.
+
     A description is made from the manifest and the schema alone: no record is read. The manifest names its
     files, so that `verify` checks them. A description that was exported before is replaced; a file of another
     origin is not.
 
     Args:
         files: paths, folders or patterns, of which blocks are unpacked; with `as_`, a folder or a config.
-        out: FILE.jsonl, .csv or .parquet.
+        out: FILE.jsonl, .csv or .parquet; on a cluster, the name of a folder with such a suffix.
         as_: `croissant` writes croissant.json, metadata of the standard Croissant 1.0; `card` writes
             README.md, a dataset card with the head of the Hugging Face Hub; `tfds` writes the files with
             which `tfds.builder_from_directory` opens the dataset.
@@ -87,8 +91,9 @@ def export(
             files.
         columns: the names of features, in this order; empty for all.
         where: a condition on records in SQL, such as `age > 30`; None for all records.
-        limit: the largest number of records.
-        force: replaces the file if it exists.
+        limit: the largest number of records; not on a cluster.
+        force: replaces the file if it exists; on a cluster, the folder of an earlier export. A folder in an
+            object store is never replaced.
         progress: receives the number of records and bytes.
 
     Raises RecordError for records that are not Examples, have lists of two kinds in one column, or contradict

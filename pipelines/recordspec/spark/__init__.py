@@ -117,9 +117,9 @@ def write(
 @contextmanager
 def running_on(session: SparkSession, name: str = "reading") -> Iterator[None]:
     """Within it, functions that read all records run on Spark's executors: `recordspec.verify`, `check`,
-    `stats`, `infer` of TFRecords and Parquet, `leaks`, `diff` and `adopt`. Their results are those of one
-    machine. If CSV or JSON Lines files are read within it, executors find where their rows end; all else is
-    done here.
+    `stats`, `infer` of TFRecords and Parquet, `leaks`, `diff`, `adopt` and `export`, which writes a folder of
+    files. Their results are those of one machine. If CSV or JSON Lines files are read within it, executors
+    find where their rows end; all else is done here.
 
     Args:
         session: a session of Spark.

@@ -322,9 +322,6 @@ class Transaction:
         """Creates and locks the partial folder. Raises StoreError if another writer was faster."""
         fresh, self._lock = reserve(self.partial)
         try:
-            mask = os.umask(0)
-            os.umask(mask)
-            fresh.chmod(0o777 & ~mask)
             (fresh / _WORK).mkdir()
             write_owner(fresh, fresh / _WORK)
             sync_folder(fresh)  # after a loss of power, a folder must still name its owner
@@ -562,6 +559,9 @@ def reserve(partial: Path) -> tuple[Path, int]:
         fresh = Path(tempfile.mkdtemp(prefix=prefix, dir=partial.parent))
         lock = locked(fresh)
         if lock is not None:
+            mask = os.umask(0)
+            os.umask(mask)
+            fresh.chmod(0o777 & ~mask)  # that of mkdtemp is for one user
             return fresh, lock
         # Another writer saw it before it was locked, considers it abandoned and removes it.
 

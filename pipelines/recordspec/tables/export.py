@@ -1,48 +1,52 @@
-"""Exports records to a file of another format, in bounded memory."""
+"""Exports records to a file of another format, in bounded memory; on a cluster, to a folder of files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain, islice
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from recordspec._arrow import arrow
-from recordspec.errors import Problem, RecordError, SpecError, StoreError, counted
-from recordspec.locations import AnyPath, location
+from recordspec.errors import (
+    ExistsError,
+    Problem,
+    RecordError,
+    SpecError,
+    State,
+    StoreError,
+    exists,
+    system_errors,
+)
+from recordspec.executors import cluster
+from recordspec.locations import AnyPath, Location, location, output_file, sync_folder, temporary_name
 from recordspec.progress import Progress
+from recordspec.remote import RemotePath, check_writable
 from recordspec.schema.schema import Schema, given_schema
-from recordspec.schema.table_columns import TableColumn
 from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import Files
-from recordspec.store.scan import RowBatch, Scanner
-from recordspec.tables.column_types import ColumnType, first_row, keys_of, type_of, values_by_kind
-from recordspec.tables.feature_names import SEQUENCE, FeatureKey
+from recordspec.store.scan import FileRange, Scanner, run
+from recordspec.store.transaction import abandoned, exchange, reserve
+from recordspec.tables.export_records import ExportColumns, ExportedRecords, files_changed
 from recordspec.tables.query import Query
 from recordspec.tables.scan_columns import (
-    DecodedRows,
-    FeatureColumn,
-    KeyColumn,
-    RowDecoder,
-    placed_errors,
-    record_batch,
     schema_of,
 )
-from recordspec.tables.table_writers import saving
+from recordspec.tables.table_writers import WRITERS, saving, write_table, writer_of
 
-ExportColumns = dict[str, FeatureColumn | KeyColumn]
-
-# each record may have keys of its own
-_MOST_COLUMNS = 4096
-# A missing row in a column takes 17 bytes as well.
-_MOST_CELLS = 1 << 23
+# The names of files of a folder.
+_PART = re.compile(rf"part-\d{{5,}}-of-\d{{5,}}({'|'.join(map(re.escape, WRITERS))})")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Exported:
-    """An exported file: its path, rows, columns and bytes."""
+    """An exported file, or a folder of files: its path, rows, columns and bytes."""
 
     file: str
     rows: int
@@ -61,246 +65,165 @@ def export(
     force: bool = False,
     progress: Progress | None = None,
 ) -> Exported:
-    """Writes records to a file in the format of its suffix; the arguments and errors are those of
-    `recordspec.export`.
+    """Writes records to a file in the format of its suffix, or on a cluster to a folder of such files; the
+    arguments and errors are those of `recordspec.export`.
     """
     query = Query(columns=tuple(columns), where=where, schema=given_schema(schema))
     progress = progress or Progress(show=False)
     out = location(out)
     arrow()  # raises before anything is read
-    with saving(out, force=force) as save:
-        scanner = Scanner(StoredDataset.of(files, query.schema))
-        scanner.dataset.require_schema()
-        records = _Records(scanner, query, limit, out.suffix)
-        with progress:
-            progress.begin("exporting", None)
-            save(records.reader(progress))
-            if not records.are_written:
-                progress.begin("again, with final types", None)
-                save(records.reader(progress, final=True))
-        if records.rows and not records.columns and out.suffix != ".jsonl":
-            got, hint = f"{counted(records.rows, 'record')} without any", "jsonl holds them"
-            raise SpecError(Problem(path=("out",), expected="features to export", got=got, hint=hint))
-    size = out.stat().st_size
+    if cluster() is None:
+        with saving(out, force=force) as save:
+            records, scanner = _records(files, query, limit, out)
+            with progress:
+                progress.begin("exporting", None)
+                save(records.reader(scanner.files, progress))
+                if not records.are_written:
+                    progress.begin("again, with final types", None)
+                    save(records.reader(scanner.files, progress, final=True))
+            records.check_columns()
+        size = out.stat().st_size
+    else:
+        if limit is not None:
+            hint = "one machine reads the first records alone"
+            raise SpecError(Problem(path=("limit",), expected="none with Spark", got=str(limit), hint=hint))
+        writer_of(out)  # raises before anything is read
+        with _output_folder(out, force=force) as folder:
+            records, scanner = _records(files, query, None, out)
+            with progress:
+                size = _write_parts(records, scanner, folder, progress)
+            records.check_columns()
     return Exported(file=str(out), rows=records.rows, columns=tuple(records.columns), bytes=size)
 
 
-def _check(columns: ExportColumns, suffix: str) -> None:
-    """Raises SpecError for columns that the format cannot represent, or that no source reads back."""
-    problems = [
-        Problem(path=(name,), expected=expected, got=got, hint=f"choose other columns, or {hint}")
-        for name, column in columns.items()
-        for expected, got, hint in _refused(column, suffix)
-    ]
-    if problems:
-        raise SpecError(problems)
+def _records(files: Files, query: Query, limit: int | None, out: Location) -> tuple[ExportedRecords, Scanner]:
+    scanner = Scanner(StoredDataset.of(files, query.schema))
+    scanner.dataset.require_schema()
+    return ExportedRecords(scanner, query, limit, out.suffix), scanner
 
 
-def _refused(column: FeatureColumn | KeyColumn, suffix: str) -> Iterator[tuple[str, str, str]]:
-    """Yields for a column that the format cannot represent: the expected type, the type of the column,
-    and an alternative.
+def _write_parts(records: ExportedRecords, scanner: Scanner, folder: Location, progress: Progress) -> int:
+    """Writes the records of each range of files to a file in a folder, in tasks of a cluster. Returns the
+    bytes of the files.
+
+    A task begins with the columns of the first records, and extends them for its own records. A file whose
+    columns are not those of all records is written again.
     """
-    if suffix == ".parquet":
+    parts = list(records.ranges(scanner.files))
+    paths = [folder / f"part-{number:05}-of-{len(parts):05}{records.suffix}" for number in range(len(parts))]
+    sizes, rows = [0] * len(parts), 0
+    problems: list[RecordError | None] = []
+    types: dict[Any, list[int]] = {}  # the parts that have the same columns
+    progress.begin("exporting", None)
+    tasks = [(part, path, False) for part, path in zip(parts, paths, strict=True)]
+    for number, written in enumerate(run(partial(_write_part, records), tasks, (), 1, "exporting")):
+        if not records.merge(written.columns):
+            for _ in records.reader([parts[number]], progress, is_part=True):
+                pass  # raises the error of the first record that fits no column
+            raise files_changed(parts[number].path)
+        rows, sizes[number] = rows + written.rows, written.bytes
+        type_ = schema_of(written.columns.values()) if written.is_complete else None
+        types.setdefault(type_, []).append(number)
+        problems.append(written.problem)
+        progress.advance(written.rows, written.bytes)
+    records.rows = rows
+    if not rows:
+        records.take_first()
+    types.pop(schema_of(records.columns.values()), None)
+    again = sorted(chain.from_iterable(types.values()))
+    if again:
+        progress.begin("again, with final types", None)
+    tasks = [(parts[number], paths[number], True) for number in again]
+    written_again = run(partial(_write_part, records), tasks, (), 1, "exporting")
+    for number, written in zip(again, written_again, strict=True):
+        sizes[number], problems[number] = written.bytes, written.problem
+        progress.advance(written.rows, written.bytes)
+    for problem in problems:
+        if problem is not None:
+            raise problem
+    return sum(sizes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _WrittenPart:
+    """A part that a task has written: its rows, bytes and columns, whether the file has all columns, and why
+    readers would find other rows in it.
+    """
+
+    rows: int
+    bytes: int
+    columns: ExportColumns
+    is_complete: bool
+    problem: RecordError | None
+
+
+def _write_part(
+    records: ExportedRecords, part: FileRange, path: Location, is_final: bool, attempt: str
+) -> _WrittenPart:
+    """Writes a part in a task of a cluster. Another attempt may write it at the same time."""
+    problem = None
+    with output_file(path, force=True, attempt=attempt) as fresh:
+        reader = records.reader([part], Progress(show=False), final=is_final, is_part=True)
+        writer = write_table(fresh, writer_of(path), reader)
+        try:
+            writer.check()
+        except RecordError as error:  # the files of all records may have more columns
+            problem = error
+    return _WrittenPart(
+        rows=records.rows,
+        bytes=path.stat().st_size,
+        columns=records.columns,
+        is_complete=records.are_written,
+        problem=problem,
+    )
+
+
+@contextmanager
+def _output_folder(out: Location, *, force: bool) -> Iterator[Location]:
+    """Yields a folder that becomes `out` at the end, if there was no error. In an object store, it is `out`
+    itself: the names of its files tell how many there are.
+
+    Raises StoreError if `out` exists, unless `force` is set, and it is an exported file or folder.
+    """
+    if isinstance(out, RemotePath):
+        check_writable(out)
+        if out.exists() or out.is_dir():
+            raise ExistsError(exists(out, "remove it, or choose another name"))
+        try:
+            yield out
+        except BaseException:
+            with suppress(StoreError, OSError):
+                for part in out.iterdir():
+                    part.unlink()
+            raise
         return
-    (item,) = {one.feature.value_type.item for one in column.features} or {""}
-    are_samples = item == "media" and column.features[0].feature.restored_type is not None
-    way = "write parquet" if are_samples or item.startswith("complex") else "write jsonl or parquet"
-    if item.startswith("complex"):
-        yield f"numbers that {suffix[1:]} can hold", item, way
-    elif suffix == ".jsonl" and are_samples:
-        yield "numbers, text or encoded bytes for jsonl", "raw pixels or samples", way
-    elif suffix == ".csv" and arrow().types.is_nested(column.type):
-        yield "one value per record for csv", "a list", way
-    elif suffix == ".csv" and arrow().types.is_large_binary(column.type):
-        yield "text or numbers for csv", "bytes that are not all UTF-8", way
+    out = Path(os.path.realpath(out))
+    if os.path.lexists(out) and not force:
+        raise ExistsError(exists(out))
+    names = [path.name for path in out.iterdir()] if out.is_dir() else []
+    if other := next((name for name in sorted(names) if not _PART.fullmatch(name)), None):
+        raise StoreError(State(where=str(out), got="is not an export", hint=f"it has `{other}`"))
+    with system_errors("write", out):
+        base = out.with_name(temporary_name(out.name))
+        for path, lock in abandoned(base):
+            _delete(path)
+            os.close(lock)
+        fresh, lock = reserve(base)
+        try:
+            yield fresh
+            is_new = not out.exists()
+            if is_new or not exchange(fresh, out):
+                if not is_new:
+                    _delete(out)
+                fresh.rename(out)
+            sync_folder(out.parent)
+        finally:
+            _delete(fresh)
+            os.close(lock)
 
 
-class _Records:
-    """The records that match a query, a batch at a time, and their columns. Raises SpecError for unknown
-    names.
-
-    Attributes:
-        columns: the columns of the records so far.
-        are_written: whether the reader that was read last had all columns, with their final types.
-        rows: the number of records so far.
-    """
-
-    def __init__(self, scanner: Scanner, query: Query, limit: int | None, suffix: str) -> None:
-        self._scanner, self._limit, self._suffix = scanner, limit, suffix
-        # what lies beside the files names features and classes as a given schema does
-        self._query = query = replace(query, schema=query.schema or scanner.dataset.schema, stored=True)
-        keys = query.check(scanner, () if query.schema is None else query.schema.names)
-        features = _feature_columns(query)
-        self._parts = {
-            (one.place.in_steps, key)
-            for column in features.values()
-            for one in column.features
-            for key in one.keys
-        }
-        prefixed = {name for name in query.columns if name.startswith(SEQUENCE)}
-        in_rows = {word for key in keys if not key[0] for word in self._words(key)}
-        self._in_both = in_rows | {name.removeprefix(SEQUENCE) for name in prefixed}
-        # without known values
-        self._first: ExportColumns = {}
-        for key in keys:
-            if (name := self._name(key)) is not None and name not in features:
-                self._first.setdefault(name, _column_of(name, key))
-        self.columns = self._ordered({**self._chosen(), **features})
-        _check(self.columns, suffix)
-        self.are_written = True
-        self._decoder = RowDecoder(
-            scanner.dataset.schema, self.columns.values(), all_keys=not query.columns
-        )
-        self.rows = 0
-
-    def _chosen(self) -> ExportColumns:
-        """The columns of the keys in the query, even if the first records lack them."""
-        chosen: ExportColumns = {}
-        for name in self._query.columns:
-            key = name.startswith(SEQUENCE), name.removeprefix(SEQUENCE)
-            chosen[name] = self._first.get(name) or _column_of(name, key)
-        return chosen
-
-    def _words(self, key: FeatureKey) -> tuple[str, ...]:
-        """The possible column names of a key, without a prefix; its main name first."""
-        words = self._query.names.words(key)
-        bare = words[: len(words) // 2] if key[0] else words
-        return bare if self._query.columns else bare[:1]
-
-    def _name(self, key: FeatureKey) -> str | None:
-        """The column of a key; None if the query excludes it, or it belongs to the value of a feature."""
-        if key in self._parts:
-            return None
-        names = [SEQUENCE + word if key[0] and word in self._in_both else word for word in self._words(key)]
-        return next((name for name in names if name in (self._query.columns or names)), None)
-
-    def _ordered(self, columns: ExportColumns) -> ExportColumns:
-        """The columns in the order of the query; if it names none, by name, with feature lists last."""
-        names = self._query.columns or sorted(columns, key=lambda name: (_has_steps(columns[name]), name))
-        return {name: columns[name] for name in names}
-
-    def reader(self, progress: Progress, *, final: bool = False) -> Any:
-        """A `pyarrow.RecordBatchReader` of the records, from the start, with the columns of the first ones.
-
-        A record that changes the columns, and all records after it, are read for their columns only.
-
-        Args:
-            final: whether the columns are final. If they change, the reader raises StoreError.
-        """
-        rows, columns = self._rows(progress), self.columns
-        first = [*islice(rows, 1)]
-        if not first:  # the first records of the files name the columns
-            self.columns = self._ordered(self._first | self.columns)
-        if not (final and first):
-            columns = self.columns
-            _check(columns, self._suffix)
-        batches = self._batches(columns, chain(first, rows), final=final)
-        return arrow().RecordBatchReader.from_batches(schema_of(columns.values()), batches)
-
-    def _batches(self, columns: ExportColumns, some: Iterable[DecodedRows], *, final: bool) -> Iterator[Any]:
-        for rows in some:
-            if self.columns == columns:
-                with placed_errors(rows.batch):
-                    batch = record_batch(rows, columns.values())
-                yield batch
-            elif final:
-                expected, got = "files that do not change", "other records when they were read again"
-                raise StoreError(Problem(where=str(rows.batch.path), expected=expected, got=got))
-            else:
-                _check(self.columns, self._suffix)
-        self.are_written = self.columns == columns
-
-    def _rows(self, progress: Progress) -> Iterator[DecodedRows]:
-        """The records, from the start. Raises RecordError for a record that fits no column."""
-        self.rows = 0
-        for batch in self._query.batches(self._scanner):
-            if not len(batch):
-                continue
-            if self._limit is not None and self.rows + len(batch) > self._limit:
-                batch = batch.first(self._limit - self.rows)
-            self.rows += len(batch)
-            for rows in self._pieces(batch):
-                yield rows
-                progress.advance(len(rows.batch), rows.batch.bytes)
-            if self.rows == self._limit:
-                return
-
-    def _pieces(self, batch: RowBatch) -> Iterator[DecodedRows]:
-        """Yields a batch, divided into pieces with a bounded number of cells: every column has a cell for
-        each row.
-        """
-        with placed_errors(batch):
-            rows = self._decoder.decode(batch)
-        count = max(len(self.columns), len(rows.records.features) + len(rows.records.sequence))
-        if len(batch) == 1 or len(batch) * count <= _MOST_CELLS:
-            with placed_errors(batch):
-                self._widen(rows)
-            yield rows
-            return
-        for half in np.array_split(np.arange(len(batch)), 2):
-            yield from self._pieces(batch.take(half))
-
-    def _widen(self, rows: DecodedRows) -> None:
-        """Extends the columns to represent the given rows."""
-        columns: ExportColumns = {
-            name: column.widened(rows) if isinstance(column, FeatureColumn) else column
-            for name, column in self.columns.items()
-        }
-        for key in keys_of(rows.records):
-            if (name := self._name(key)) is None:
-                continue
-            column = columns.get(name)
-            if not isinstance(column, KeyColumn) or column.key != key:
-                if column is not None and not _has_values(rows, key):
-                    continue
-                if column is not None and not (isinstance(column, KeyColumn) and column.form.kind == "none"):
-                    raise _in_one_column(column, rows, key)
-                column = _column_of(name, key)
-            columns[name] = column.widened(rows)
-        if len(columns) > _MOST_COLUMNS:
-            expected = f"at most {_MOST_COLUMNS:,} features to export"
-            raise SpecError(Problem(path=("columns",), expected=expected, got="more", hint="choose some"))
-        self.columns = self._ordered(columns)
-
-
-def _feature_columns(query: Query) -> ExportColumns:
-    """The columns of the schema's features, by name; a feature list may have its prefix."""
-    columns: ExportColumns = {}
-    known = {} if query.schema is None else query.schema.names
-    for place, feature in () if query.schema is None else query.schema._placed:
-        name, prefixed = feature.name, SEQUENCE + feature.name
-        if query.columns and name not in query.columns:
-            if not place.in_steps or prefixed not in query.columns:
-                continue
-            name = prefixed
-        for part in (column.key for column in feature.columns() if column.key not in known):
-            if part in query.columns:
-                expected, got = "a feature or its stored keys", f"`{feature.name}` and `{part}`"
-                raise SpecError(Problem(path=("columns",), expected=expected, got=got))
-        columns[name] = FeatureColumn(name=name, features=(TableColumn(place=place, feature=feature),))
-    return columns
-
-
-def _column_of(name: str, key: FeatureKey) -> KeyColumn:
-    """The column of a key without known values."""
-    return KeyColumn(name=name, key=key, form=ColumnType(steps=key[0]))
-
-
-def _has_steps(column: FeatureColumn | KeyColumn) -> bool:
-    return column.key[0] if isinstance(column, KeyColumn) else column.features[0].place.in_steps
-
-
-def _has_values(rows: DecodedRows, key: FeatureKey) -> bool:
-    """Whether any row has a value under a key."""
-    return any(array.null_count < len(array) for array in values_by_kind(rows.records, key))
-
-
-def _in_one_column(column: FeatureColumn | KeyColumn, rows: DecodedRows, key: FeatureKey) -> RecordError:
-    """The error for a feature and a feature list that would be the same column."""
-    array = values_by_kind(rows.records, key)[0]
-    prefixed = f"`{SEQUENCE}{column.name}` among the columns selects the feature list"
-    hint = "choose other columns" if column.name.startswith(SEQUENCE) else prefixed
-    expected = f"{column.form if isinstance(column, KeyColumn) else column.type}, as in records before"
-    got = str(type_of(array, steps=key[0]))
-    problem = Problem(path=(column.name,), expected=expected, got=got, hint=hint)
-    return RecordError(problem, first_row(array, steps=key[0]))
+def _delete(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

@@ -98,8 +98,7 @@ class Query:
             words = self._words(keys)
             unknown = [name for name in self.columns if name not in words and name not in features]
             check_known(unknown, [*map(self.names.name, keys), *features], "columns")
-        if self.where is not None:
-            self._condition(scanner)
+        self.condition(scanner)  # raises for an invalid one
         return keys
 
     def _words(self, keys: Iterable[FeatureKey]) -> set[str]:
@@ -111,13 +110,17 @@ class Query:
         Raises RecordError at a record for which the condition cannot be evaluated, after the records before
         it.
         """
-        return scanner.batches() if self.where is None else self._condition(scanner).batches()
+        condition = self.condition(scanner)
+        return scanner.batches() if condition is None else condition.matching(scanner.batches())
 
-    def _condition(self, scanner: Scanner) -> Condition:
+    def condition(self, scanner: Scanner) -> Condition | None:
+        """The condition for the files of a scanner; None if all records match."""
+        if self.where is None:
+            return None
         if scanner not in self._conditions:
             from recordspec.tables.sql import Condition  # loads DuckDB
 
-            self._conditions[scanner] = Condition(self.where or "", scanner)
+            self._conditions[scanner] = Condition(self.where, scanner)
         return self._conditions[scanner]
 
     @cached_property

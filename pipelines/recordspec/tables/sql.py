@@ -232,6 +232,9 @@ class Condition:
     Raises:
         SpecError: it is not a single expression, or names an unknown column.
         MissingExtra: without DuckDB.
+
+    Attributes:
+        columns: the columns that it needs.
     """
 
     def __init__(self, where: str, scanner: Scanner) -> None:
@@ -247,7 +250,15 @@ class Condition:
         self._check(needed, columns)
         _check_classes(parts, columns)
         needed = needed or [*columns][-1:]  # without columns, a table has no number of rows
-        self._reader = ColumnReader([columns[name] for name in needed], scanner.dataset.schema)
+        self.columns = [columns[name] for name in needed]
+        self._reader = ColumnReader(self.columns, scanner.dataset.schema)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What evaluates it: neither the scanner of all files nor the connection."""
+        return {name: value for name, value in vars(self).items() if name not in ("_scanner", "_connection")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _connection=connect(threads=1))
 
     def _columns(self, *, stored: bool = False) -> dict[str, ScanColumn]:
         columns = all_columns(self._scanner, stored=stored)
@@ -342,13 +353,13 @@ class Condition:
         """Interrupts a DuckDB call from another thread: `matches` raises KeyboardInterrupt."""
         self._connection.interrupt()
 
-    def batches(self) -> Iterator[RowBatch]:
-        """Yields the rows for which the condition is true, not NULL.
+    def matching(self, batches: Iterator[RowBatch]) -> Iterator[RowBatch]:
+        """Yields the rows of batches for which the condition is true, not NULL.
 
         Raises RecordError at a row that cannot be read, or for which the condition cannot be evaluated, after
         the rows before it.
         """
-        for group in _together(self._scanner.batches()):
+        for group in _together(batches):
             matches, error = self.matches(group)
             for batch, rows in zip(group, matches, strict=False):
                 if len(rows):

@@ -58,10 +58,13 @@ _UNITS: dict[str, DateUnit] = {
 class TableWriter:
     """Writes a file of record batches with one schema. The file is complete when the context ends without
     an error.
+
+    Attributes:
+        rows: the number of rows that `write_table` has written.
     """
 
     def __init__(self, path: Path, schema: Any) -> None:
-        self.schema = schema
+        self.schema, self.rows = schema, 0
         self._file = path.open("wb")  # Arrow cannot open a name that is not UTF-8
 
     def write(self, batch: Any) -> None:
@@ -431,6 +434,15 @@ def writer_of(out: Location) -> type[TableWriter]:
     return WRITERS[out.suffix]
 
 
+def write_table(path: Path, writer_type: type[TableWriter], reader: Any) -> TableWriter:
+    """Writes the rows of a reader of record batches to a file. Returns its writer, without a `check`."""
+    with writer_type(path, reader.schema) as writer:
+        for batch in reader:
+            writer.write(batch)
+            writer.rows += batch.num_rows
+    return writer
+
+
 @contextmanager
 def saving(out: Location, *, force: bool) -> Iterator[Callable[[Any], int]]:
     """Yields a function that writes a reader of record batches to a file in the format of its suffix, and
@@ -445,12 +457,8 @@ def saving(out: Location, *, force: bool) -> Iterator[Callable[[Any], int]]:
 
     def save(reader: Any) -> int:
         nonlocal writer
-        rows = 0
-        with writer_type(path, reader.schema) as writer:
-            for batch in reader:
-                writer.write(batch)
-                rows += batch.num_rows
-        return rows
+        writer = write_table(path, writer_type, reader)
+        return writer.rows
 
     with output_file(out, force=force) as path:
         yield save

@@ -1,0 +1,181 @@
+"""Exports on a cluster: a folder of files, which together are the file of one machine."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import random
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pytest
+from pyarrow import parquet
+
+import recordspec as rs
+from recordspec.errors import RecordError, RecordspecError, SpecError, StoreError
+from recordspec.executors import on_cluster
+from recordspec.store import scan
+from recordspec.tables.export import Exported, export
+from some_records import BLOCKED, example, sequence_example, write
+
+SUFFIXES = ("jsonl", "csv", "parquet")
+
+
+class Elsewhere:
+    """Runs tasks in this process with copies of their function and arguments, as a cluster does."""
+
+    in_process = False
+    processes = 2
+
+    def map(self, function: Any, tasks: Iterable[Any]) -> Iterator[Any]:
+        for number, task in enumerate(tasks):
+            called, arguments = pickle.loads(pickle.dumps((function, task)))
+            yield pickle.loads(pickle.dumps(called(*arguments, f"attempt{number}")))
+
+
+def export_parts(*arguments: Any, **options: Any) -> Exported:
+    with on_cluster(Elsewhere()):
+        return export(*arguments, **options)
+
+
+def joined(folder: Path) -> Any:
+    """The rows of all files, in order: of Parquet a table, of others the text, without the heads of CSV."""
+    files = sorted(folder.iterdir())
+    if folder.suffix == ".parquet":
+        return pyarrow.concat_tables(map(parquet.read_table, files)).combine_chunks()
+    texts = [file.read_bytes() for file in files]
+    if folder.suffix == ".csv":
+        heads = {text.split(b"\n")[0] for text in texts}
+        assert len(heads) == 1
+        texts[1:] = [text.partition(b"\n")[2] for text in texts[1:]]
+    return b"".join(texts)
+
+
+def alone(path: Path) -> Any:
+    return parquet.read_table(path).combine_chunks() if path.suffix == ".parquet" else path.read_bytes()
+
+
+def assert_equal(data: Any, home: Path, suffix: str, **options: Any) -> Exported | None:
+    """Exports files in both ways, and compares files or errors."""
+    outs = home / f"one.{suffix}", home / f"several.{suffix}"
+    found: list[Any] = []
+    for way, out in zip((export, export_parts), outs, strict=True):
+        try:
+            done: Exported | None = way(data, out, force=True, **options)
+            assert done is not None
+            found.append((done.rows, done.columns, joined(out) if out.is_dir() else alone(out)))
+        except RecordspecError as error:
+            done = None
+            found.append((type(error), str(error)))
+    assert found[0] == found[1], found
+    assert not [name for name in os.listdir(home) if name.startswith(".")]
+    return done
+
+
+@pytest.fixture
+def small_ranges(monkeypatch) -> None:
+    monkeypatch.setattr(scan, "_RANGE", 1000)
+
+
+@pytest.mark.usefixtures("small_ranges")
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("layout", ["rows", {"blocks": 8}], ids=str)
+def test_files_of_ranges_are_the_file_of_one_machine(tmp_path, suffix, layout):
+    rows = [{"n": n, "s": [n] * (n % 3 and suffix != "csv"), "name": f"é{n}"} for n in range(400)]
+    rs.write(rows, BLOCKED, tmp_path / "data", layout=layout, shards=3)
+    columns = ("n", "name") if suffix == "csv" else ()
+    done = assert_equal(tmp_path / "data", tmp_path, suffix, columns=columns)
+    assert done is not None
+    assert done.rows == 400
+    names = sorted(os.listdir(done.file))
+    assert len(names) > 6
+    assert names[0] == f"part-00000-of-{len(names):05}.{suffix}"
+    assert done.bytes == sum((Path(done.file) / name).stat().st_size for name in names)
+    # `record` numbers rows of blocks from the start of their file
+    for where in ("n % 7 = 3", "record = 5 OR record = 100", "n < 0", "n + 1/0 > 0"):
+        assert_equal(tmp_path / "data", tmp_path, suffix, columns=columns, where=where)
+
+
+VALUES: tuple[Any, ...] = ([], [1], [1, 2], [0.5], [b"x"], [b"\xff"], None)
+
+
+def some_example(chance: random.Random) -> bytes:
+    named = {name: chance.choice(VALUES[: chance.choice((3, 3, 3, 7))]) for name in "ab"}
+    named = {name: values for name, values in named.items() if values is not None}
+    if chance.random() < 0.2:
+        return sequence_example({"a": [[1]] * chance.randrange(3)} if chance.random() < 0.5 else {}, **named)
+    return example(**named)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_columns_of_parts_are_the_columns_of_all_records(tmp_path, seed):
+    chance = random.Random(seed)
+    for number in range(chance.randint(1, 5)):
+        write(tmp_path / f"f{number}", *[some_example(chance) for _ in range(chance.choice((0, 1, 1, 3)))])
+    for suffix in SUFFIXES:
+        assert_equal(str(tmp_path / "f*"), tmp_path, suffix)
+    assert_equal(str(tmp_path / "f*"), tmp_path, "jsonl", columns=("b",))
+
+
+def test_a_kind_that_differs_between_parts_is_told_as_within_one(tmp_path):
+    write(tmp_path / "f0", example(a=[1]))
+    second = write(tmp_path / "f1", example(), example(a=[0.5]))
+    with pytest.raises(RecordError) as error:
+        export_parts(str(tmp_path / "f*"), tmp_path / "out.jsonl")
+    assert str(error.value).startswith(f"{second}: record 1 at byte ")
+    assert str(error.value).endswith("a: expected int64, as in records before, got float32")
+    assert sorted(os.listdir(tmp_path)) == ["f0", "f1"]
+
+
+def test_missing_values_of_one_part_are_cells_beside_the_columns_of_others(tmp_path):
+    write(tmp_path / "f0", example(a=[1]), example())
+    write(tmp_path / "f1", example(b=[2]))
+    assert_equal(str(tmp_path / "f*"), tmp_path, "csv")
+    assert (tmp_path / "several.csv/part-00000-of-00002.csv").read_text() == '"a","b"\n1,\n,\n'
+    assert assert_equal(str(tmp_path / "f*"), tmp_path, "csv", columns=("a",)) is None
+
+
+def test_only_the_folder_of_an_export_is_replaced(tmp_path):
+    write(tmp_path / "f", example(a=[1]))
+    out = tmp_path / "out.csv"
+    export_parts(tmp_path / "f", out)
+    with pytest.raises(StoreError, match=r"^`.*/out.csv` exists: force=True, or --force, replaces it$"):
+        export_parts(tmp_path / "f", out)
+    (out / "part-00001-of-00002.csv").write_text("of an earlier export")
+    export_parts(tmp_path / "f", out, force=True)
+    assert os.listdir(out) == ["part-00000-of-00001.csv"]
+    assert out.stat().st_mode & 0o777 == 0o777 & ~_umask()
+    (out / "mine.txt").write_text("mine")
+    with pytest.raises(StoreError, match=r"^`.*/out.csv` is not an export: it has `mine.txt`$"):
+        export_parts(tmp_path / "f", out, force=True)
+    assert (out / "mine.txt").read_text() == "mine"
+    file = tmp_path / "file.csv"
+    file.write_text("a file")
+    export_parts(tmp_path / "f", file, force=True)
+    assert os.listdir(file) == ["part-00000-of-00001.csv"]
+    (tmp_path / "link.csv").symlink_to(file)
+    export_parts(tmp_path / "f", tmp_path / "link.csv", force=True)
+    assert (tmp_path / "link.csv").is_symlink()
+    export_parts(tmp_path / "f", tmp_path / ("x" * 247 + ".parquet"))
+    assert not [name for name in os.listdir(tmp_path) if name.startswith(".")]
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def test_options_that_a_cluster_lacks_are_named(tmp_path):
+    write(tmp_path / "f", example(a=[1]))
+    with pytest.raises(SpecError) as error:
+        export_parts(tmp_path / "f", tmp_path / "out.csv", limit=3)
+    assert (
+        str(error.value)
+        == "limit: expected none with Spark, got 3 (one machine reads the first records alone)"
+    )
+    with pytest.raises(SpecError, match=r"^out: expected a name that ends in one of "):
+        export_parts(tmp_path / "f", tmp_path / "out.txt")
+    assert os.listdir(tmp_path) == ["f"]
