@@ -14,7 +14,7 @@ from recordspec.errors import missing_package
 from recordspec.locations import AnyPath
 from recordspec.schema.schema import Schema
 from recordspec.store.expand import Files, Split
-from recordspec.store.scan import FileRange, groups, size_of
+from recordspec.store.scan import FileRange, groups
 from recordspec.tables.table import Corrupt, RecordTable, TableElsewhere, Values, plain_table
 
 try:
@@ -42,7 +42,7 @@ class RecordDatasource(Datasource):  # type: ignore[misc]
 
     def estimate_inmemory_data_size(self) -> int:
         """The bytes of the files."""
-        return sum(map(_bytes, self._parts))
+        return sum(part.bytes for part in self._parts)
 
     def get_read_tasks(
         self, parallelism: int, per_task_row_limit: int | None = None, data_context: Any = None
@@ -53,16 +53,12 @@ class RecordDatasource(Datasource):  # type: ignore[misc]
     def _task(self, parts: Sequence[FileRange], most_rows: int | None) -> ReadTask:
         metadata = BlockMetadata(
             num_rows=None,
-            size_bytes=sum(map(_bytes, parts)),
+            size_bytes=sum(part.bytes for part in parts),
             input_files=list(dict.fromkeys(str(part.path) for part in parts)),
             exec_stats=None,
         )
         function = partial(_read, self._elsewhere, self._table.schema, parts)
         return ReadTask(function, metadata, schema=self._table.schema, per_task_row_limit=most_rows)
-
-
-def _bytes(part: FileRange) -> int:
-    return size_of(part.path) if part.records is None else part.bytes
 
 
 def _read(table: TableElsewhere, schema: Any, parts: Sequence[FileRange]) -> Iterator[Any]:

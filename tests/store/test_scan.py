@@ -132,3 +132,17 @@ def test_rows_of_blocks_of_which_some_have_none(tmp_path):
         ],
         [f"{places[1]}/rows: expected a block of rows, got a record without"],
     ]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "most", "groups"),
+    [
+        ([], 3, []),
+        ([1] * 7, 3, [(0, 3), (3, 6), (6, 7)]),
+        ([64 << 20] * 3, 100, [(0, 1), (1, 2), (2, 3)]),
+        ([1, 64 << 20, 1, 1], 100, [(0, 2), (2, 4)]),
+    ],
+    ids=str,
+)
+def test_small_tasks_are_sent_together(sizes, most, groups):
+    assert list(scan._together(sizes, most)) == groups

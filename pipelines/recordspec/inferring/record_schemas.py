@@ -117,7 +117,8 @@ def _profiled(
     here = progress if cluster() is None else None
     tasks = [(group, sample, threads, here) for group in groups]
     tally = _RecordProfile()
-    for some in run(_profile, tasks, scanner.dataset.paths, 1, "reading", small=True):
+    sizes = None if sample is None else [0] * len(tasks)  # only the first records of files are read
+    for some in run(_profile, tasks, scanner.dataset.paths, 1, "reading", sizes=sizes):
         tally.merge(some)
         if here is None:
             progress.advance(some.rows)

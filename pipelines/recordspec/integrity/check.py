@@ -302,12 +302,11 @@ def check_files(
         for number, file in enumerate(files)
     ]
     tasks = [(part, files[part.file], schema, examples) for part in file_ranges(whole)]
-    results = run(
-        _check_range, tasks, [file.path for file in files], jobs, "checking", WORTH_CHECKING, small=True
-    )
-    for (part, *_), result in zip(tasks, results, strict=True):
+    sizes, paths = [part.bytes for part, *_ in tasks], [file.path for file in files]
+    results = run(_check_range, tasks, paths, jobs, "checking", WORTH_CHECKING, sizes=sizes)
+    for size, result in zip(sizes, results, strict=True):
         report.merge(result, examples)
-        progress.advance(result.rows, part.bytes)
+        progress.advance(result.rows, size)
     report.absent = tuple(_absent(schema, report, allow_absent))
     return report
 

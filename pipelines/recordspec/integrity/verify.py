@@ -24,7 +24,7 @@ from recordspec.store.manifest import (
     manifest_of,
     shard_differences,
 )
-from recordspec.store.scan import WORTH_CHECKING, processes_for, run
+from recordspec.store.scan import WORTH_CHECKING, processes_for, run, size_of
 from recordspec.store.shard_names import is_tfrecord_name
 from recordspec.store.shards import File
 from recordspec.wire.compression import Compression
@@ -45,7 +45,7 @@ _FORMAT_1 = "without a SHA-256 of its own, a change of it is not noticed"
 FileProblem = tuple[Location, Problem]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class VerifiedFile:
     """The verification of a file.
 
@@ -132,9 +132,11 @@ def _verified(files: Files, jobs: int | None, progress: Progress) -> Iterator[Ve
     jobs = min(processes_for(paths, jobs, WORTH_CHECKING), len(paths))
     is_here = jobs == 1 and cluster() is None
     tasks = [(integrity, progress if is_here else None) for integrity in integrities]
-    verified = run(_verify, tasks, paths, jobs, "verifying", small=True)
-    for path, file in zip(paths, verified, strict=True):
-        if not is_here and file.integrity is not None:
+    sizes = [size_of(one.path) if one.shard is None else one.shard.bytes for one in integrities]
+    verified = run(_verify, tasks, paths, jobs, "verifying", sizes=sizes)
+    for path, asked, file in zip(paths, integrities, verified, strict=True):
+        if file.integrity is not None and file.integrity is not asked:  # of another process
+            file.integrity.file = asked.file  # its copy has 1 kB
             progress.advance(file.integrity.saved, file.integrity.size or 0)
         yield replace(file, problems=(*others.pop(path, ()), *file.problems))
     for path, several in others.items():
@@ -249,7 +251,7 @@ class LostRange:
     problem: Problem
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, slots=True)
 class FileIntegrity:
     """Counts the records of a file and its losses while the file is read.
 

@@ -121,11 +121,13 @@ def _expand_patterns(
         if problems and not as_found:
             raise IncompleteError(problems)
         files_found += _in_order(paths, manifests)
-    statuses = [_status(path) if as_found else check_regular(path) for path in files_found]
-    empty = [path for path, status in zip(files_found, statuses, strict=True) if _is_empty(status)]
-    _note_empty(empty, manifests)
-    indices = {f"{path}{suffix}" for path in files_found for suffix in INDEX_SUFFIXES.values()}
-    return distinct(path for path in files_found if str(path) not in indices), manifests
+    status_of = _status if as_found else check_regular
+    _note_empty([path for path in files_found if _is_empty(status_of(path))], manifests)
+    suffixes = tuple(INDEX_SUFFIXES.values())
+    if any(path.name.endswith(suffixes) for path in files_found):
+        indices = {f"{path}{suffix}" for path in files_found for suffix in suffixes}
+        files_found = [path for path in files_found if str(path) not in indices]
+    return distinct(files_found), manifests
 
 
 def distinct(paths: Iterable[Location]) -> tuple[Location, ...]:

@@ -53,11 +53,12 @@ _SMALL_BYTES, _MOST_SMALL = 1 << 16, 1 << 10
 # The bytes from which several processes summarize, or check, faster than one: processes take 0.4 s to start,
 # and in this time one process checks 400 MB.
 _WORTH, WORTH_CHECKING = 64 << 20, 1 << 30
-# Tasks that are sent to a process at once: scanning a small file takes less time than sending its task.
-_MOST_TOGETHER = 64
+# Tasks that read fewer bytes are sent to a process together: sending a task takes as long as scanning a small
+# file. Each process receives at least so many groups.
+_TOGETHER, _LEAST_GROUPS = _RANGE, 8
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class FileRange:
     """A file, or a range of its bytes, that is scanned independently.
 
@@ -81,7 +82,8 @@ class FileRange:
 
     @property
     def bytes(self) -> int:
-        return self.path.stat().st_size if self.records is None else self.records.stop - self.records.start
+        """Its size; 0 if it is unknown."""
+        return size_of(self.path) if self.records is None else self.records.stop - self.records.start
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -408,7 +410,7 @@ def range_groups(files: Iterable[FileRange]) -> Iterator[list[FileRange]]:
     group, size = list[FileRange](), 0
     for part in file_ranges(files, _GROUP):
         group.append(part)
-        size += size_of(part.path) if part.records is None else part.bytes
+        size += part.bytes
         if size >= _GROUP:
             yield group
             group, size = [], 0
@@ -431,7 +433,7 @@ def run(
     name: str,
     worth: int = _WORTH,
     *,
-    small: bool = False,
+    sizes: Sequence[int] | None = None,
 ) -> Iterator[T]:
     """Runs a function of ranges of files in `jobs` processes, or on a cluster, within `executors.on_cluster`.
     Yields the results in the order of the tasks.
@@ -440,7 +442,8 @@ def run(
         paths: all files.
         jobs, worth: see `processes_for`.
         name: the name of the work in messages.
-        small: whether results are small: a process then runs several tasks before it sends their results.
+        sizes: the bytes that each task reads, if results are small: a process then runs several small tasks
+            before it sends their results.
     """
     running_on: AbstractContextManager[Executor]
     if (known := cluster()) is None:
@@ -448,13 +451,27 @@ def run(
     else:
         running_on = nullcontext(known)
     with running_on as running:
-        together = max(1, min(_MOST_TOGETHER, len(tasks) // (8 * running.processes))) if small else 1
-        if running.in_process or together == 1:
+        if running.in_process or sizes is None:
             yield from running.map(function, tasks)
             return
-        groups = ((function, tasks[first : first + together]) for first in range(0, len(tasks), together))
-        for results in running.map(_run_all, groups):
+        most = max(1, len(tasks) // (_LEAST_GROUPS * running.processes))
+        several = ((function, tasks[start:stop]) for start, stop in _together(sizes, most))
+        for results in running.map(_run_all, several):
             yield from results
+
+
+def _together(sizes: Sequence[int], most: int) -> Iterator[tuple[int, int]]:
+    """The first and the last number, exclusive, of each group of tasks: at most `most`, with fewer bytes than
+    _TOGETHER before the last.
+    """
+    start, size = 0, 0
+    for stop, of_task in enumerate(sizes, 1):
+        size += of_task
+        if size >= _TOGETHER or stop - start == most:
+            yield start, stop
+            start, size = stop, 0
+    if start < len(sizes):
+        yield start, len(sizes)
 
 
 def _run_all(function: Callable[..., T], tasks: Sequence[Task], attempt: str) -> list[T]:

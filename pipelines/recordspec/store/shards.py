@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from recordspec.schema.schema import Schema
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class File:
     """A file to read.
 

@@ -33,7 +33,7 @@ from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import Files
 from recordspec.store.scan import FileRange, Scanner, run
 from recordspec.store.transaction import abandoned, exchange, reserve
-from recordspec.tables.export_records import ExportColumns, ExportedRecords, files_changed
+from recordspec.tables.export_records import ExportColumns, ExportedRecords
 from recordspec.tables.query import Query
 from recordspec.tables.scan_columns import (
     schema_of,
@@ -111,33 +111,32 @@ def _write_parts(records: ExportedRecords, scanner: Scanner, folder: Location, p
     """
     parts = list(records.ranges(scanner.files))
     paths = [folder / f"part-{number:05}-of-{len(parts):05}{records.suffix}" for number in range(len(parts))]
-    sizes, rows = [0] * len(parts), 0
-    problems: list[RecordError | None] = []
-    types: dict[Any, list[int]] = {}  # the parts that have the same columns
+
+    def written(numbers: Sequence[int], is_final: bool) -> Iterator[tuple[int, _WrittenPart]]:
+        tasks = [(parts[number], paths[number], is_final) for number in numbers]
+        sizes = [part.bytes for part, *_ in tasks]
+        results = run(partial(_write_part, records), tasks, (), 1, "exporting", sizes=sizes)
+        for number, size, one in zip(numbers, sizes, results, strict=True):
+            progress.advance(one.rows, size)
+            yield number, one
+
+    rows, sizes = 0, [0] * len(parts)
+    problems: list[RecordError | None] = [None] * len(parts)
+    by_type: dict[Any, list[int]] = {}  # the parts whose files have the same columns
     progress.begin("exporting", None)
-    tasks = [(part, path, False) for part, path in zip(parts, paths, strict=True)]
-    for number, written in enumerate(run(partial(_write_part, records), tasks, (), 1, "exporting")):
-        if not records.merge(written.columns):
-            for _ in records.reader([parts[number]], progress, is_part=True):
-                pass  # raises the error of the first record that fits no column
-            raise files_changed(parts[number].path)
-        rows, sizes[number] = rows + written.rows, written.bytes
-        type_ = schema_of(written.columns.values()) if written.is_complete else None
-        types.setdefault(type_, []).append(number)
-        problems.append(written.problem)
-        progress.advance(written.rows, written.bytes)
+    for number, one in written(range(len(parts)), False):
+        records.merge(one.columns, parts[number])
+        rows, sizes[number], problems[number] = rows + one.rows, one.bytes, one.problem
+        type_ = schema_of(one.columns.values()) if one.is_complete else None
+        by_type.setdefault(type_, []).append(number)
     records.rows = rows
     if not rows:
         records.take_first()
-    types.pop(schema_of(records.columns.values()), None)
-    again = sorted(chain.from_iterable(types.values()))
-    if again:
+    by_type.pop(schema_of(records.columns.values()), None)
+    if by_type:
         progress.begin("again, with final types", None)
-    tasks = [(parts[number], paths[number], True) for number in again]
-    written_again = run(partial(_write_part, records), tasks, (), 1, "exporting")
-    for number, written in zip(again, written_again, strict=True):
-        sizes[number], problems[number] = written.bytes, written.problem
-        progress.advance(written.rows, written.bytes)
+    for number, one in written(sorted(chain.from_iterable(by_type.values())), True):
+        sizes[number], problems[number] = one.bytes, one.problem
     for problem in problems:
         if problem is not None:
             raise problem

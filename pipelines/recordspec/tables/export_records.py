@@ -148,18 +148,19 @@ class ExportedRecords:
         """Without records, the first records of the files name the columns."""
         self.columns = self._ordered(self._first | self.columns)
 
-    def merge(self, columns: ExportColumns) -> bool:
-        """Extends the columns to represent the records of a part. Returns False if values of two kinds would
-        be in one column.
+    def merge(self, columns: ExportColumns, part: FileRange) -> None:
+        """Extends the columns to represent the records of a part, whose own columns are given. Raises
+        RecordError if values of two kinds would be in one column.
         """
         merged = dict(self.columns)
         for name, column in columns.items():
             joined = _joined(merged.get(name, column), column)
             if joined is None:
-                return False
+                for _ in self.reader([part], Progress(show=False), is_part=True):
+                    pass  # raises the error of the first record that fits no column
+                raise files_changed(part.path)
             merged[name] = joined
         self._set(merged)
-        return True
 
     def check_columns(self) -> None:
         """Raises SpecError for records without columns, in a format that cannot represent them."""
