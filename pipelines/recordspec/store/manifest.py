@@ -443,9 +443,8 @@ def parse_manifest(data: bytes, where: str) -> Manifest:
     message.
     """
     try:
-        text = data.decode()
-        parsed = json.loads(text, object_pairs_hook=_object)
-        if "\\u" in text:  # half of a surrogate pair cannot be written again
+        parsed = json.loads(data.decode(), object_pairs_hook=_object)
+        if b"\\u" in data:  # half of a surrogate pair cannot be written again
             json.dumps(parsed, ensure_ascii=False).encode()
         changed = _changes(parsed)
         if changed is None:
