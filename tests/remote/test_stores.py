@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,9 @@ import tensorflow as tf
 from PIL import Image
 
 import recordspec as rs
+from clusters import Elsewhere
 from examples import example
+from recordspec.executors import on_cluster
 from recordspec.store.expand import expand
 from recordspec.wire.framing import framed
 from test_docs import DOCS, run
@@ -223,6 +226,22 @@ def test_export_is_of_the_same_rows(store, local, command, tmp_path):
             )
             assert code == 0, err
         assert (tmp_path / f"a.{suffix}").read_bytes() == (tmp_path / f"b.{suffix}").read_bytes()
+
+
+def test_an_export_on_a_cluster_is_written_to_a_store(store, local, tmp_path):
+    store.put("bad/0", framed(example({"a": ("int64", [1])})))
+    store.put("bad/1", framed(example({"a": ("float32", [0.5])})))
+    done = rs.export(local, tmp_path / "local.jsonl")
+    with on_cluster(Elsewhere()):
+        assert rs.export(local, store / "out.jsonl") == replace(done, file=store / "out.jsonl")
+        files = store.files("out.jsonl")
+        assert sorted(files) == [f"part-0000{number}-of-00006.jsonl" for number in range(6)]
+        assert b"".join(files[name] for name in sorted(files)) == (tmp_path / "local.jsonl").read_bytes()
+        with pytest.raises(rs.StoreError, match=r"out.jsonl` exists: (force|remove it, or choose)"):
+            rs.export(local, store / "out.jsonl")
+        with pytest.raises(rs.RecordError, match=r"a: expected int64, as in records before, got float32"):
+            rs.export([store / "bad/0", store / "bad/1"], store / "bad.jsonl")
+    assert sorted(store.files()) == ["bad/0", "bad/1", *(f"out.jsonl/{name}" for name in sorted(files))]
 
 
 def test_sql_reads_a_store(store, local, command):

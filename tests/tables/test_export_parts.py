@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import pickle
 import random
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ import pytest
 from pyarrow import parquet
 
 import recordspec as rs
+from clusters import Elsewhere
 from recordspec.errors import RecordError, RecordspecError, SpecError, StoreError
 from recordspec.executors import on_cluster
 from recordspec.store import scan
@@ -21,18 +20,6 @@ from recordspec.tables.export import Exported, export
 from some_records import BLOCKED, example, sequence_example, write
 
 SUFFIXES = ("jsonl", "csv", "parquet")
-
-
-class Elsewhere:
-    """Runs tasks in this process with copies of their function and arguments, as a cluster does."""
-
-    in_process = False
-    processes = 2
-
-    def map(self, function: Any, tasks: Iterable[Any]) -> Iterator[Any]:
-        for number, task in enumerate(tasks):
-            called, arguments = pickle.loads(pickle.dumps((function, task)))
-            yield pickle.loads(pickle.dumps(called(*arguments, f"attempt{number}")))
 
 
 def export_parts(*arguments: Any, **options: Any) -> Exported:
