@@ -4,13 +4,17 @@ for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+import pickle
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import pyarrow
 
 from recordspec.errors import missing_package
+from recordspec.executors import Task, new_attempt, response_of, result_in, working_in
 from recordspec.locations import AnyPath
 from recordspec.schema.schema import Schema
 from recordspec.store.expand import Files, Split
@@ -25,6 +29,28 @@ except ImportError as error:
     raise missing_package("Ray Data", "recordspec.ray_data", "recordspec[ray]", error) from error
 
 
+class _RayExecutor:
+    """Runs tasks on a Ray cluster, two for each processor at a time. Ray starts with the first task."""
+
+    in_process = False
+    processes = 1
+
+    def map(self, function: Callable[..., Any], tasks: Iterable[Task]) -> Iterator[Any]:
+        run, folder, waiting = ray.remote(_run), os.getcwd(), deque[Any]()
+        for task in tasks:
+            waiting.append(run.remote(function, folder, task))
+            self.processes = max(1, int(ray.cluster_resources().get("CPU", 1)))
+            if len(waiting) >= 2 * self.processes:
+                yield result_in(pickle.loads(ray.get(waiting.popleft())))
+        while waiting:
+            yield result_in(pickle.loads(ray.get(waiting.popleft())))
+
+
+def _run(function: Callable[..., Any], folder: str, task: Task) -> bytes:
+    with working_in(folder):
+        return bytes(response_of(function, (*task, new_attempt())))
+
+
 class RecordDatasource(Datasource):  # type: ignore[misc]
     """The rows of a table, of which each task reads some ranges of files.
 
@@ -35,7 +61,7 @@ class RecordDatasource(Datasource):  # type: ignore[misc]
     def __init__(self, table: RecordTable) -> None:
         super().__init__()
         self._table, self._elsewhere = table, TableElsewhere.of(table)
-        self._parts = list(table.ranges)
+        self._parts = list(table.ranges(_RayExecutor()))
 
     def get_name(self) -> str:
         return "Recordspec"

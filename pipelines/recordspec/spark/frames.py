@@ -16,7 +16,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from recordspec.errors import MissingExtra, Problem, SpecError, StoreError, one_of
-from recordspec.executors import cluster, on_cluster, working_in
+from recordspec.executors import cluster, working_in
 from recordspec.locations import AnyPath
 from recordspec.schema.schema import Schema
 from recordspec.spark.spark_jobs import SparkExecutor, SparkJobs, spark_errors, task
@@ -72,10 +72,10 @@ def _frame(session: SparkSession, table: RecordTable) -> DataFrame:
 def _ranges(session: SparkSession, table: RecordTable) -> list[FileRange]:
     """The ranges of files, which executors find."""
     if cluster() is not None:
-        return list(table.ranges)
+        return list(table.ranges())
     jobs = SparkJobs(session, "reading")
-    with spark_errors(StoreError, "reading"), jobs.running(), on_cluster(SparkExecutor(jobs)):
-        return list(table.ranges)
+    with spark_errors(StoreError, "reading"), jobs.running():
+        return list(table.ranges(SparkExecutor(jobs)))
 
 
 def _partitions(parts: Sequence[FileRange]) -> list[bytes]:
@@ -234,7 +234,7 @@ if datasource is not None:
         """Reads ranges of files."""
 
         def __init__(self, table: RecordTable, elsewhere: TableElsewhere) -> None:
-            self._parts = _partitions(list(table.ranges))
+            self._parts = _partitions(list(table.ranges()))
             self._types, self._table = types_of(table.schema), elsewhere
 
         def partitions(self) -> Sequence[Any]:

@@ -62,7 +62,7 @@ _MOST_BYTES = 128 << 20
 LabelCounts = Mapping[str, Mapping[str, tuple[int, ...]]]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Shard:
     """A file of a dataset. `rows` and `records` differ if a record has several rows.
 

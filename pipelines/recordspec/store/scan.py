@@ -376,16 +376,19 @@ def _end(chunk: Chunk, index: int) -> tuple[int, int]:
     )
 
 
-def file_ranges(files: Iterable[FileRange], least: int | None = None) -> Iterator[FileRange]:
+def file_ranges(
+    files: Iterable[FileRange], least: int | None = None, executor: Executor | None = None
+) -> Iterator[FileRange]:
     """All files, in order; files of more than `least` bytes, by default _RANGE, in ranges, if they are not
     compressed. The last range extends to the end of its file, and includes its unreadable part.
 
-    To find where ranges end, the lengths of all records are read: on a cluster, by its tasks.
+    To find where ranges end, the lengths of all records are read, in tasks of the executor; by default of the
+    cluster, or of this process.
     """
     files, least = list(files), _RANGE if least is None else least
     are_large = [size_of(file.path) > least for file in files]
     tasks = ((file, _RANGE) for file, is_large in zip(files, are_large, strict=True) if is_large)
-    divided = executors.current().map(_divided, tasks)
+    divided = (executor or executors.current()).map(_divided, tasks)
     for file, is_large in zip(files, are_large, strict=True):
         yield from next(divided) if is_large else (file,)
 

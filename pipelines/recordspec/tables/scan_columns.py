@@ -14,6 +14,7 @@ import numpy as np
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, show_shape
+from recordspec.executors import Executor
 from recordspec.schema.features.audio import Audio
 from recordspec.schema.features.box import Box
 from recordspec.schema.features.geometry import Pictures
@@ -400,14 +401,16 @@ def placed_errors(batch: RowBatch) -> Iterator[None]:
         raise RecordError(problems, error.row) from None
 
 
-def ranges_of(files: Iterable[FileRange], columns: Iterable[ScanColumn]) -> Iterator[FileRange]:
+def ranges_of(
+    files: Iterable[FileRange], columns: Iterable[ScanColumn], executor: Executor | None = None
+) -> Iterator[FileRange]:
     """Files, in order; large files in ranges, unless a column numbers rows of blocks, from the start of their
-    file.
+    file. The executor is that of `file_ranges`.
     """
     files = list(files)
     places = {column.place for column in columns if isinstance(column, PlaceColumn)}
     are_numbered = "record" in places and any(file.blocks is not None for file in files)
-    return iter(files) if are_numbered else file_ranges(files)
+    return iter(files) if are_numbered else file_ranges(files, executor=executor)
 
 
 class ColumnReader:

@@ -28,7 +28,7 @@ from recordspec.errors import (
     one_of,
     show_text,
 )
-from recordspec.executors import threaded_map, working_in
+from recordspec.executors import Executor, threaded_map, working_in
 from recordspec.locations import AnyPath, Location
 from recordspec.progress import Progress
 from recordspec.schema.schema import Schema, check_data_first
@@ -342,10 +342,9 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
         )
         return table_html.parts(self._columns, rows)
 
-    @property
-    def ranges(self) -> Iterator[FileRange]:
+    def ranges(self, executor: Executor | None = None) -> Iterator[FileRange]:
         """As for `scan_columns.ranges_of`."""
-        return ranges_of(self._scanner.files, self._columns.values())
+        return ranges_of(self._scanner.files, self._columns.values(), executor)
 
     def batches(self, reader: ColumnReader) -> Generator[Any, None, None]:
         """The rows as record batches, in order."""
