@@ -6,7 +6,8 @@ runs there. With TensorFlow 2.16 and the lower bounds of setup.cfg, `--third=N` 
 files of `OLDEST`, the files that the last small commits changed, and every third of the remaining files, from the
 N-th on, so that three commits run all of them. Whole files are selected, since the tests of a file share
 fixtures and traced graphs. Tests with the mark `together` count as a file for each of its names.
-`--third-of=MARK` selects a third of the tests with this mark, test by test, and all tests without it.
+`--third-of=MARK` selects a third of the tests with this mark, test by test, and all tests without it; of tests
+whose mark has `commits=6`, a sixth.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ OLDEST = [
         "wire/test_fast_parser.py",
     )
 ]
-# The commits of about a day of work. A commit that changes more test files than this changes words or names in
+# A commit that changes more test files than this changes words or names in
 # them: its files run in their third.
-LAST_COMMITS, MOST_FILES = 10, 10
+LAST_COMMITS, MOST_FILES = 4, 10
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -57,11 +58,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out |= set(names.read_text().split("\n"))
     if (third := config.getoption("--third")) is not None:
         if mark := config.getoption("--third-of"):
-            groups = {item.nodeid: item.nodeid for item in items if item.get_closest_marker(mark) is not None}
+            marked = {item.nodeid: found for item in items if (found := item.get_closest_marker(mark))}
+            groups = {name: (name, found.kwargs.get("commits", 3)) for name, found in marked.items()}
         else:
             always = {str(path) for path in (*OLDEST, *_changed_files())}
-            groups = {item.nodeid: group for item in items if (group := _group(item)) not in always}
-        chosen = set([*dict.fromkeys(groups.values())][third % 3 :: 3])
+            groups = {item.nodeid: (group, 3) for item in items if (group := _group(item)) not in always}
+        chosen = set[tuple[str, int]]()
+        for commits in {commits for _, commits in groups.values()}:
+            several = [group for group in dict.fromkeys(groups.values()) if group[1] == commits]
+            chosen |= {*several[third % commits :: commits]}
         left_out |= {name for name, group in groups.items() if group not in chosen}
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
     items[:] = [item for item in items if item.nodeid not in left_out]

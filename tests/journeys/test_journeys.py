@@ -95,7 +95,7 @@ def test_journey(name, tmp_path, request, record_property):
 
 
 @pytest.mark.newest
-@pytest.mark.long
+@pytest.mark.long(commits=6)
 @pytest.mark.parametrize("name", [path.stem for path in SCRIPTS])
 def test_the_same_without_recordspec(name, tmp_path, request):
     check_installed(name)
