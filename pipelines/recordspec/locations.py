@@ -508,11 +508,8 @@ def atomic_write(path: Path, data: bytes, temporary: Path | None = None) -> None
 
 
 @contextmanager
-def output_file(path: AnyPath, *, force: bool, attempt: str = "") -> Iterator[Path]:
+def output_file(path: AnyPath, *, force: bool) -> Iterator[Path]:
     """An `atomic_file` for a path from a user. A file for a store is a temporary file until the end.
-
-    Args:
-        attempt: the name of the temporary file, if several attempts of a task may write the file.
 
     Raises StoreError if the file exists and `force` is false, or if it cannot be written; SpecError for a URL
     of a web server, and for a bucket.
@@ -521,8 +518,7 @@ def output_file(path: AnyPath, *, force: bool, attempt: str = "") -> Iterator[Pa
     if isinstance(place, Path):
         if not force and os.path.lexists(place):  # even a broken link
             raise refused
-        temporary = place.with_name(temporary_name(attempt)) if attempt else None
-        with system_errors("write", place), atomic_file(place, temporary) as fresh:
+        with system_errors("write", place), atomic_file(place) as fresh:
             yield fresh
         return
     remote.check_writable(place)

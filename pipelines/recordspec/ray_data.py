@@ -38,7 +38,7 @@ class _RayExecutor:
     def map(self, function: Callable[..., Any], tasks: Iterable[Task]) -> Iterator[Any]:
         run, folder, waiting = ray.remote(_run), os.getcwd(), deque[Any]()
         for task in tasks:
-            waiting.append(run.remote(function, folder, task))
+            waiting.append(run.remote(pickle.dumps((function, task)), folder))
             self.processes = max(1, int(ray.cluster_resources().get("CPU", 1)))
             if len(waiting) >= 2 * self.processes:
                 yield result_in(pickle.loads(ray.get(waiting.popleft())))
@@ -46,8 +46,9 @@ class _RayExecutor:
             yield result_in(pickle.loads(ray.get(waiting.popleft())))
 
 
-def _run(function: Callable[..., Any], folder: str, task: Task) -> bytes:
-    with working_in(folder):
+def _run(pickled: bytes, folder: str) -> bytes:
+    with working_in(folder):  # which may have the modules of custom kinds
+        function, task = pickle.loads(pickled)
         return bytes(response_of(function, (*task, new_attempt())))
 
 

@@ -537,15 +537,17 @@ def upload(path: RemotePath, file: Path, sha256: str) -> bool:
     return True
 
 
-def put_file(path: RemotePath, file: Path, *, overwrite: bool) -> bool:
-    """Writes a local file. Returns False if the object exists and `overwrite` is false."""
+def put_file(path: RemotePath, file: Path, *, overwrite: bool, sha256: str = "") -> bool:
+    """Writes a local file, with its sha256 in the object's metadata, if given. Returns False if the object
+    exists and `overwrite` is false.
+    """
     if not overwrite:
         try:
             create(path, b"")  # takes the name
         except FileExistsError:
             return False
     try:
-        _overwrite(path, file, {})
+        _overwrite(path, file, {_SHA256: sha256} if sha256 else {})
     except BaseException:
         if not overwrite:
             with suppress(StoreError):

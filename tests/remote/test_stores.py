@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import tensorflow as tf
 from PIL import Image
 
 import recordspec as rs
-from clusters import Elsewhere
+from clusters import Elsewhere, Late
 from examples import example
 from recordspec.executors import on_cluster
 from recordspec.store.expand import expand
@@ -241,7 +242,21 @@ def test_an_export_on_a_cluster_is_written_to_a_store(store, local, tmp_path):
             rs.export(local, store / "out.jsonl")
         with pytest.raises(rs.RecordError, match=r"a: expected int64, as in records before, got float32"):
             rs.export([store / "bad/0", store / "bad/1"], store / "bad.jsonl")
-    assert sorted(store.files()) == ["bad/0", "bad/1", *(f"out.jsonl/{name}" for name in sorted(files))]
+    store.put("bad/2", framed(example({"a": ("int64", [1, 2])})))
+    with on_cluster(Late()):
+        if store.proxy is None:
+            rs.export([store / "bad/0", store / "bad/2"], store / "late.jsonl")
+            assert [*store.files("late.jsonl").values()].count(b'{"a": [1]}\n') == 1
+            shutil.rmtree(store / "late.jsonl")
+        else:  # the first attempt, of a single value, was written last
+            with pytest.raises(rs.StoreError, match=r"expected the file that its last attempt wrote"):
+                rs.export([store / "bad/0", store / "bad/2"], store / "late.jsonl")
+    assert sorted(store.files()) == [
+        "bad/0",
+        "bad/1",
+        "bad/2",
+        *(f"out.jsonl/{name}" for name in sorted(files)),
+    ]
 
 
 def test_sql_reads_a_store(store, local, command):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,12 @@ import pytest
 from pyarrow import parquet
 
 import recordspec as rs
-from clusters import Elsewhere
-from recordspec.errors import RecordError, RecordspecError, SpecError, StoreError
+from clusters import Elsewhere, Late
+from recordspec.errors import Problem, RecordError, RecordspecError, SpecError, StoreError
 from recordspec.executors import on_cluster
 from recordspec.store import scan
 from recordspec.tables.export import Exported, export
+from recordspec.tables.export_records import ExportedRecords
 from some_records import BLOCKED, example, sequence_example, write
 
 SUFFIXES = ("jsonl", "csv", "parquet")
@@ -155,13 +157,69 @@ def _umask() -> int:
     return mask
 
 
+def test_a_late_attempt_changes_nothing(tmp_path):
+    write(tmp_path / "f0", example(a=[1]), example(a=[2]))
+    write(tmp_path / "f1", example(a=[1, 2]))
+    with on_cluster(Late()):
+        export(str(tmp_path / "f*"), tmp_path / "out.jsonl")
+    assert joined(tmp_path / "out.jsonl") == b'{"a": [1]}\n{"a": [2]}\n{"a": [1, 2]}\n'
+    assert [name for name in os.listdir(tmp_path / "out.jsonl") if name.startswith(".")] == []
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_files_that_appear_meanwhile_are_kept(tmp_path, force):
+    write(tmp_path / "f", example(a=[1]))
+    out = tmp_path / "out.csv"
+
+    def appear() -> None:
+        out.mkdir(exist_ok=True)
+        (out / "mine").write_text("mine")
+
+    with (
+        on_cluster(Late(appear)),
+        pytest.raises(StoreError, match=r"`.*/out.csv` (exists|is not an export): "),
+    ):
+        export(tmp_path / "f", out, force=force)
+    assert os.listdir(out) == ["mine"]
+    assert sorted(os.listdir(tmp_path)) == ["f", "out.csv"]
+
+
+def test_a_broken_link_is_not_replaced(tmp_path):
+    write(tmp_path / "f", example(a=[1]))
+    (tmp_path / "out.csv").symlink_to(tmp_path / "gone")
+    with pytest.raises(StoreError, match=r"out.csv` exists"):
+        export_parts(tmp_path / "f", tmp_path / "out.csv")
+    assert sorted(os.listdir(tmp_path)) == ["f", "out.csv"]
+
+
+def test_the_order_of_names_is_that_of_parts(tmp_path, monkeypatch):
+    schema = rs.Schema.loads("schema: s\nfeatures: {id: int64}")
+    rs.write([{"id": n} for n in range(3)], schema, tmp_path / "data", progress=False)
+    parts = ExportedRecords.ranges
+    monkeypatch.setattr(ExportedRecords, "ranges", lambda *files: [*parts(*files)] * 100_001)
+    named: list[str] = []
+
+    class Named(Elsewhere):
+        def map(self, function: Any, tasks: Iterable[Any]) -> Iterator[Any]:
+            for _, several in tasks:
+                named.extend(path.name for _, path, _ in several)
+            if named:
+                raise StoreError(Problem(expected="names", got="these"))
+            return iter(())
+
+    with on_cluster(Named()), pytest.raises(StoreError, match="names"):
+        export(tmp_path / "data", tmp_path / "out.jsonl")
+    assert len(named) == 100_001
+    assert named == sorted(named)
+
+
 def test_options_that_a_cluster_lacks_are_named(tmp_path):
     write(tmp_path / "f", example(a=[1]))
     with pytest.raises(SpecError) as error:
         export_parts(tmp_path / "f", tmp_path / "out.csv", limit=3)
     assert (
         str(error.value)
-        == "limit: expected none with Spark, got 3 (one machine reads the first records alone)"
+        == "limit: expected none with Spark, got 3 (without Spark, one machine reads only these records)"
     )
     with pytest.raises(SpecError, match=r"^out: expected a name that ends in one of "):
         export_parts(tmp_path / "f", tmp_path / "out.txt")

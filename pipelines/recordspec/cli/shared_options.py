@@ -83,7 +83,7 @@ jobs_option = click.option(
 # The options of one machine, by parameter, and the reasons.
 _WITHOUT_SPARK = {
     "jobs": ("--jobs", "Spark's executors share the work"),
-    "limit": ("--limit", "one machine reads the first records alone"),
+    "limit": ("--limit", "without --spark, one machine reads only these records"),
     "description": ("--as", "a description of a dataset reads no records"),
 }
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from recordspec._arrow import arrow
@@ -18,30 +19,34 @@ from recordspec.errors import (
     ExistsError,
     Problem,
     RecordError,
+    RecordspecError,
     SpecError,
     State,
     StoreError,
     exists,
     system_errors,
 )
-from recordspec.executors import cluster
-from recordspec.locations import AnyPath, Location, location, output_file, sync_folder, temporary_name
+from recordspec.executors import cluster, threaded_map
+from recordspec.locations import AnyPath, Location, location, sync_file, sync_folder, temporary_name
 from recordspec.progress import Progress
-from recordspec.remote import RemotePath, check_writable
+from recordspec.remote import RemotePath, check_writable, put_file, uploaded
 from recordspec.schema.schema import Schema, given_schema
 from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import Files
 from recordspec.store.scan import FileRange, Scanner, run
 from recordspec.store.transaction import abandoned, exchange, reserve
-from recordspec.tables.export_records import ExportColumns, ExportedRecords
+from recordspec.tables.export_records import ExportColumns, ExportedRecords, files_changed
 from recordspec.tables.query import Query
 from recordspec.tables.scan_columns import (
     schema_of,
 )
 from recordspec.tables.table_writers import WRITERS, saving, write_table, writer_of
+from recordspec.wire.hashes import sha256_of
 
-# The names of files of a folder.
-_PART = re.compile(rf"part-\d{{5,}}-of-\d{{5,}}({'|'.join(map(re.escape, WRITERS))})")
+# The requests to a store at a time.
+_REQUESTS = 32
+# The names of files of a folder; the second is that of a late attempt.
+_PART = re.compile(rf"part-\d{{5,}}-of-\d{{5,}}({'|'.join(map(re.escape, WRITERS))})|\.[0-9a-z]+\.partial")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +90,7 @@ def export(
         size = out.stat().st_size
     else:
         if limit is not None:
-            hint = "one machine reads the first records alone"
+            hint = "without Spark, one machine reads only these records"
             raise SpecError(Problem(path=("limit",), expected="none with Spark", got=str(limit), hint=hint))
         writer_of(out)  # raises before anything is read
         with _output_folder(out, force=force) as folder:
@@ -106,11 +111,13 @@ def _write_parts(records: ExportedRecords, scanner: Scanner, folder: Location, p
     """Writes the records of each range of files to a file in a folder, in tasks of a cluster. Returns the
     bytes of the files.
 
-    A task begins with the columns of the first records, and extends them for its own records. A file whose
-    columns are not those of all records is written again.
+    A task extends the columns that are known when it is sent for its own records. A file whose columns are
+    not those of all records is written again.
     """
     parts = list(records.ranges(scanner.files))
-    paths = [folder / f"part-{number:05}-of-{len(parts):05}{records.suffix}" for number in range(len(parts))]
+    width = max(5, len(str(len(parts))))  # so that the order of names is that of parts
+    names = [f"{number:0{width}}-of-{len(parts):0{width}}{records.suffix}" for number in range(len(parts))]
+    paths = [folder / f"part-{name}" for name in names]
 
     def written(numbers: Sequence[int], is_final: bool) -> Iterator[tuple[int, _WrittenPart]]:
         tasks = [(parts[number], paths[number], is_final) for number in numbers]
@@ -120,40 +127,88 @@ def _write_parts(records: ExportedRecords, scanner: Scanner, folder: Location, p
             progress.advance(one.rows, size)
             yield number, one
 
-    rows, sizes = 0, [0] * len(parts)
-    problems: list[RecordError | None] = [None] * len(parts)
+    made: dict[int, _WrittenPart] = {}
     by_type: dict[Any, list[int]] = {}  # the parts whose files have the same columns
-    progress.begin("exporting", None)
-    for number, one in written(range(len(parts)), False):
-        records.merge(one.columns, parts[number])
-        rows, sizes[number], problems[number] = rows + one.rows, one.bytes, one.problem
-        type_ = schema_of(one.columns.values()) if one.is_complete else None
-        by_type.setdefault(type_, []).append(number)
-    records.rows = rows
-    if not rows:
-        records.take_first()
-    by_type.pop(schema_of(records.columns.values()), None)
-    if by_type:
-        progress.begin("again, with final types", None)
-    for number, one in written(sorted(chain.from_iterable(by_type.values())), True):
-        sizes[number], problems[number] = one.bytes, one.problem
-    for problem in problems:
-        if problem is not None:
-            raise problem
-    return sum(sizes)
+    with _without_rest(paths):
+        progress.begin("exporting", None)
+        for number, one in written(range(len(parts)), False):
+            records.merge(one.columns, parts[number], one.error)
+            type_ = schema_of(one.columns.values()) if one.is_complete else None
+            by_type.setdefault(type_, []).append(number)
+            made[number] = replace(one, columns={})
+        records.rows = sum(one.rows for one in made.values())
+        if not records.rows:
+            records.take_first()
+        by_type.pop(schema_of(records.columns.values()), None)
+        again = sorted(chain.from_iterable(by_type.values()))
+        if again:
+            progress.begin("again, with final types", None)
+        for number, one in written(again, True):
+            if one.rows != made[number].rows:
+                raise files_changed(parts[number].path)
+            made[number] = one
+        for one in made.values():
+            if one.problem is not None:
+                raise one.problem
+        _keep(paths, made, again)
+    return sum(one.bytes for one in made.values())
+
+
+def _keep(paths: Sequence[Location], made: Mapping[int, _WrittenPart], again: Sequence[int]) -> None:
+    """Gives local files of successful attempts their names. In a store, files that were written again are
+    looked at once more: an attempt of a lost executor may have written the first columns later.
+    """
+    folder = paths[0].parent
+    if isinstance(folder, Path):
+        for number, one in made.items():
+            (folder / one.name).rename(folder / paths[number].name)
+        return
+    found = threaded_map("recordspec-export", uploaded, ((paths[number],) for number in again), _REQUESTS)
+    for number, there in zip(again, found, strict=True):
+        if there is None or there[0] != made[number].name:
+            expected, got = "the file that its last attempt wrote", "the file of another attempt"
+            problem = Problem(where=str(paths[number]), expected=expected, got=got, hint="export again")
+            raise StoreError(problem)
+
+
+@contextmanager
+def _without_rest(paths: Sequence[Location]) -> Iterator[None]:
+    """Deletes the files of other attempts at the end; after an error in a store, all files that were
+    written.
+    """
+    folder = paths[0].parent
+    try:
+        yield
+    except BaseException:
+        with suppress(StoreError, OSError):
+            for path in {*paths}.intersection(folder.iterdir()) if isinstance(folder, RemotePath) else ():
+                path.unlink()
+        raise
+    if isinstance(folder, Path):
+        for path in {*folder.iterdir()}.difference(paths):
+            path.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _WrittenPart:
-    """A part that a task has written: its rows, bytes and columns, whether the file has all columns, and why
-    readers would find other rows in it.
+    """A part that a task has written.
+
+    Attributes:
+        name: the name of the file of this attempt; in a store, the SHA-256 of the object.
+        rows, bytes: of the file.
+        columns: the columns of the records so far.
+        is_complete: whether the file has all of them.
+        problem: why readers would find other rows in it.
+        error: why it cannot be written.
     """
 
+    name: str
     rows: int
     bytes: int
     columns: ExportColumns
     is_complete: bool
-    problem: RecordError | None
+    problem: RecordError | None = None
+    error: RecordspecError | None = None
 
 
 def _write_part(
@@ -161,16 +216,30 @@ def _write_part(
 ) -> _WrittenPart:
     """Writes a part in a task of a cluster. Another attempt may write it at the same time."""
     problem = None
-    with output_file(path, force=True, attempt=attempt) as fresh:
-        reader = records.reader([part], Progress(show=False), final=is_final, is_part=True)
-        writer = write_table(fresh, writer_of(path), reader)
+    with TemporaryDirectory(prefix="recordspec-") as folder, system_errors("write", path):
+        name = temporary_name(attempt)
+        file = path.with_name(name) if isinstance(path, Path) else Path(folder, name)
+        try:
+            reader = records.reader([part], Progress(show=False), final=is_final, is_part=True)
+            writer = write_table(file, writer_of(path), reader)
+        except (RecordError, SpecError) as error:
+            return _WrittenPart(
+                name=name, rows=0, bytes=0, columns=records.columns, is_complete=False, error=error
+            )
         try:
             writer.check()
         except RecordError as error:  # the files of all records may have more columns
             problem = error
+        size = file.stat().st_size
+        if isinstance(path, RemotePath):
+            name = sha256_of(file)
+            put_file(path, file, overwrite=True, sha256=name)
+        else:
+            sync_file(file)
     return _WrittenPart(
+        name=name,
         rows=records.rows,
-        bytes=path.stat().st_size,
+        bytes=size,
         columns=records.columns,
         is_complete=records.are_written,
         problem=problem,
@@ -188,41 +257,46 @@ def _output_folder(out: Location, *, force: bool) -> Iterator[Location]:
         check_writable(out)
         if out.exists() or out.is_dir():
             raise ExistsError(exists(out, "remove it, or choose another name"))
-        try:
-            yield out
-        except BaseException:
-            with suppress(StoreError, OSError):
-                for part in out.iterdir():
-                    part.unlink()
-            raise
+        yield out
         return
-    out = Path(os.path.realpath(out))
-    if os.path.lexists(out) and not force:
-        raise ExistsError(exists(out))
-    names = [path.name for path in out.iterdir()] if out.is_dir() else []
-    if other := next((name for name in sorted(names) if not _PART.fullmatch(name)), None):
-        raise StoreError(State(where=str(out), got="is not an export", hint=f"it has `{other}`"))
     with system_errors("write", out):
-        base = out.with_name(temporary_name(out.name))
+        target = _replaceable(out, force=force)
+        base = target.with_name(temporary_name(target.name))
         for path, lock in abandoned(base):
             _delete(path)
             os.close(lock)
         fresh, lock = reserve(base)
         try:
             yield fresh
-            is_new = not out.exists()
-            if is_new or not exchange(fresh, out):
-                if not is_new:
-                    _delete(out)
-                fresh.rename(out)
-            sync_folder(out.parent)
+            sync_folder(fresh)
+            _replaceable(out, force=force)  # again, since the export took time
+            is_exchanged = os.path.lexists(target) and exchange(fresh, target)
+            if not is_exchanged:
+                if os.path.lexists(target):
+                    _delete(target)
+                fresh.rename(target)
+            sync_folder(target.parent)
         finally:
             _delete(fresh)
             os.close(lock)
 
 
+def _replaceable(out: Path, *, force: bool) -> Path:
+    """The file or folder that `out` names, behind links. Raises StoreError if it exists and must not be
+    replaced.
+    """
+    if not force and os.path.lexists(out):  # even a broken link
+        raise ExistsError(exists(out))
+    target = Path(os.path.realpath(out))
+    with os.scandir(target) if target.is_dir() else nullcontext(()) as entries:
+        others = sorted(one.name for one in entries if not (_PART.fullmatch(one.name) and one.is_file()))
+    if others:
+        raise StoreError(State(where=str(out), got="is not an export", hint=f"it has `{others[0]}`"))
+    return target
+
+
 def _delete(path: Path) -> None:
-    if path.is_dir():
+    if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)

@@ -10,13 +10,7 @@ from typing import Any
 import numpy as np
 
 from recordspec._arrow import arrow
-from recordspec.errors import (
-    Problem,
-    RecordError,
-    SpecError,
-    StoreError,
-    counted,
-)
+from recordspec.errors import Problem, RecordError, RecordspecError, SpecError, StoreError, counted
 from recordspec.locations import Location
 from recordspec.progress import Progress
 from recordspec.schema.table_columns import TableColumn
@@ -148,19 +142,20 @@ class ExportedRecords:
         """Without records, the first records of the files name the columns."""
         self.columns = self._ordered(self._first | self.columns)
 
-    def merge(self, columns: ExportColumns, part: FileRange) -> None:
+    def merge(self, columns: ExportColumns, part: FileRange, error: RecordspecError | None) -> None:
         """Extends the columns to represent the records of a part, whose own columns are given. Raises
         RecordError if values of two kinds would be in one column.
+
+        Args:
+            error: an error of the part alone. The error of one machine is raised, of an earlier record if the
+                columns of other parts contradict it.
         """
-        merged = dict(self.columns)
-        for name, column in columns.items():
-            joined = _joined(merged.get(name, column), column)
-            if joined is None:
-                for _ in self.reader([part], Progress(show=False), is_part=True):
-                    pass  # raises the error of the first record that fits no column
-                raise files_changed(part.path)
-            merged[name] = joined
-        self._set(merged)
+        joined = {name: _joined(self.columns.get(name, column), column) for name, column in columns.items()}
+        if error is not None or None in joined.values():
+            for _ in self.reader([part], Progress(show=False), is_part=True):
+                pass  # raises the error of the first record that fits no column
+            raise error or files_changed(part.path)
+        self._set(self.columns | joined)
 
     def check_columns(self) -> None:
         """Raises SpecError for records without columns, in a format that cannot represent them."""
@@ -270,7 +265,10 @@ def _joined(one: FeatureColumn | KeyColumn, other: FeatureColumn | KeyColumn) ->
     if isinstance(one, FeatureColumn) or isinstance(other, FeatureColumn):
         return None
     if one.key != other.key:  # a feature and a feature list: one of them has no values
-        return other if one.form.kind == "none" else one if other.form.kind == "none" else None
+        # a feature without any adds nothing to a column
+        if one.form.kind == "none" and (other.form.kind != "none" or other.key[0]):
+            return other
+        return one if other.form.kind == "none" else None
     return replace(one, form=one.form.joined(other.form)) if one.form.fits(other.form.kind) else None
 
 

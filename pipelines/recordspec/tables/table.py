@@ -504,8 +504,8 @@ class TableElsewhere:
     """A table of which processes of a cluster read ranges. Relative paths are those of this process.
 
     Attributes:
-        pickled: what reads its rows. A schema may have a vocabulary in a file, so it is unpickled where
-            `folder` is the working folder.
+        pickled: what reads its rows. It is unpickled where `folder` is the working folder, which may have
+            the modules of custom kinds.
         folder: the working folder of this process.
     """
 
