@@ -24,8 +24,12 @@ FILES = [
 
 
 def item(number: int, path: Path, name: int | None) -> SimpleNamespace:
-    """A test. Those of odd numbers have the mark `odd`."""
-    marks = {"odd": number % 2 or None, "together": None if name is None else SimpleNamespace(args=(name,))}
+    """A test. Those of odd numbers have the mark `odd`; of these, the last two with `commits=6`."""
+    odd = SimpleNamespace(kwargs={"commits": 6} if number > 8 else {})
+    marks = {
+        "odd": odd if number % 2 else None,
+        "together": None if name is None else SimpleNamespace(args=(name,)),
+    }
     return SimpleNamespace(
         nodeid=f"{path.name}::test_{number}", path=path, name=name, get_closest_marker=marks.get
     )
@@ -88,10 +92,12 @@ def test_changed_files_are_those_of_commits_that_change_few(tmp_path, monkeypatc
 
 def test_thirds_are_made_of_the_tests_with_a_mark():
     marked = {item.nodeid for item in ITEMS[1::2]}
-    thirds = [set(selected(third=commits, **{"third-of": "odd"})) for commits in (7, 8, 9)]
-    assert set.intersection(*thirds) == {item.nodeid for item in ITEMS} - marked
-    assert set.union(*thirds) == {item.nodeid for item in ITEMS}
-    assert sorted(len(third & marked) for third in thirds) == [2, 2, 2]
+    sixth = {item.nodeid for item in ITEMS[9::2]}
+    runs = [set(selected(third=commits, **{"third-of": "odd"})) for commits in range(7, 13)]
+    assert set.intersection(*runs) == {item.nodeid for item in ITEMS} - marked
+    assert set.union(*runs[:3]) >= {item.nodeid for item in ITEMS} - sixth
+    assert sorted(len(run & marked - sixth) for run in runs[:3]) == [1, 1, 2]
+    assert sorted(len(run & sixth) for run in runs) == [0, 0, 0, 0, 1, 1]
 
 
 def test_a_path_that_is_gone_is_an_error(monkeypatch):
