@@ -322,6 +322,7 @@ class Transaction:
         """Creates and locks the partial folder. Raises StoreError if another writer was faster."""
         fresh, self._lock = reserve(self.partial)
         try:
+            set_usual_mode(fresh)
             (fresh / _WORK).mkdir()
             write_owner(fresh, fresh / _WORK)
             sync_folder(fresh)  # after a loss of power, a folder must still name its owner
@@ -559,11 +560,15 @@ def reserve(partial: Path) -> tuple[Path, int]:
         fresh = Path(tempfile.mkdtemp(prefix=prefix, dir=partial.parent))
         lock = locked(fresh)
         if lock is not None:
-            mask = os.umask(0)
-            os.umask(mask)
-            fresh.chmod(0o777 & ~mask)  # that of mkdtemp is for one user
             return fresh, lock
         # Another writer saw it before it was locked, considers it abandoned and removes it.
+
+
+def set_usual_mode(folder: Path) -> None:
+    """Gives a folder of `reserve`, which only its owner can read, the mode of a new folder."""
+    mask = os.umask(0)
+    os.umask(mask)
+    folder.chmod(0o777 & ~mask)
 
 
 def abandoned(partial: Path) -> Iterator[tuple[Path, int]]:

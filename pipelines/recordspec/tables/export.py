@@ -34,7 +34,7 @@ from recordspec.schema.schema import Schema, given_schema
 from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import Files
 from recordspec.store.scan import FileRange, Scanner, run
-from recordspec.store.transaction import abandoned, exchange, reserve
+from recordspec.store.transaction import abandoned, exchange, reserve, set_usual_mode
 from recordspec.tables.export_records import ExportColumns, ExportedRecords, files_changed
 from recordspec.tables.query import Query
 from recordspec.tables.scan_columns import (
@@ -46,7 +46,7 @@ from recordspec.wire.hashes import sha256_of
 # The requests to a store at a time.
 _REQUESTS = 32
 # The names of files of a folder; the second is that of a late attempt.
-_PART = re.compile(rf"part-\d{{5,}}-of-\d{{5,}}({'|'.join(map(re.escape, WRITERS))})|\.[0-9a-z]+\.partial")
+_PART = re.compile(rf"part-\d{{5,}}-of-\d{{5,}}({'|'.join(map(re.escape, WRITERS))})|\.part-.+\.partial")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,8 +144,8 @@ def _write_parts(records: ExportedRecords, scanner: Scanner, folder: Location, p
         if again:
             progress.begin("again, with final types", None)
         for number, one in written(again, True):
-            if one.rows != made[number].rows:
-                raise files_changed(parts[number].path)
+            if one.error is not None or one.rows != made[number].rows:
+                raise one.error or files_changed(parts[number].path)
             made[number] = one
         for one in made.values():
             if one.problem is not None:
@@ -217,7 +217,7 @@ def _write_part(
     """Writes a part in a task of a cluster. Another attempt may write it at the same time."""
     problem = None
     with TemporaryDirectory(prefix="recordspec-") as folder, system_errors("write", path):
-        name = temporary_name(attempt)
+        name = temporary_name(f"{path.name}.{attempt}")  # an attempt may have several parts
         file = path.with_name(name) if isinstance(path, Path) else Path(folder, name)
         try:
             reader = records.reader([part], Progress(show=False), final=is_final, is_part=True)
@@ -267,6 +267,7 @@ def _output_folder(out: Location, *, force: bool) -> Iterator[Location]:
             os.close(lock)
         fresh, lock = reserve(base)
         try:
+            set_usual_mode(fresh)
             yield fresh
             sync_folder(fresh)
             _replaceable(out, force=force)  # again, since the export took time
