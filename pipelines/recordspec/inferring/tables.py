@@ -679,7 +679,7 @@ def _stacked(values: Any) -> Any:
 
 
 def _none_is_unknown(name: str) -> bool:
-    """The default of `is_unknown`. It is no lambda, since tables are pickled."""
+    """The default of `is_unknown`. Tables are pickled, and a lambda cannot be."""
     return False
 
 

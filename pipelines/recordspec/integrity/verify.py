@@ -136,7 +136,7 @@ def _verified(files: Files, jobs: int | None, progress: Progress) -> Iterator[Ve
     verified = run(_verify, tasks, paths, jobs, "verifying", sizes=sizes)
     for path, asked, file in zip(paths, integrities, verified, strict=True):
         if file.integrity is not None and file.integrity is not asked:  # of another process
-            file.integrity.file = asked.file  # its copy has 1 kB
+            file.integrity.file = asked.file  # without its copy, of 1 kB
             progress.advance(file.integrity.saved, file.integrity.size or 0)
         yield replace(file, problems=(*others.pop(path, ()), *file.problems))
     for path, several in others.items():

@@ -478,7 +478,7 @@ def _together(sizes: Sequence[int], most: int) -> Iterator[tuple[int, int]]:
 
 
 def _run_all(function: Callable[..., T], tasks: Sequence[Task], attempt: str) -> list[T]:
-    return [function(*task, attempt) for task in tasks]
+    return [function(*task, executors.new_attempt()) for task in tasks]
 
 
 def processes_for(paths: Iterable[Location], jobs: int | None, worth: int) -> int:

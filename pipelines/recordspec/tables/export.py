@@ -46,7 +46,7 @@ from recordspec.wire.hashes import sha256_of
 # The requests to a store at a time.
 _REQUESTS = 32
 # The names of files of a folder; the second is that of a late attempt.
-_PART = re.compile(rf"part-\d{{5,}}-of-\d{{5,}}({'|'.join(map(re.escape, WRITERS))})|\.part-.+\.partial")
+_PART = re.compile(rf"part-\d{{5,}}-of-\d{{5,}}({'|'.join(map(re.escape, WRITERS))})|\.[0-9a-f]+\.partial")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +129,7 @@ def _write_parts(records: ExportedRecords, scanner: Scanner, folder: Location, p
 
     made: dict[int, _WrittenPart] = {}
     by_type: dict[Any, list[int]] = {}  # the parts whose files have the same columns
-    with _without_rest(paths):
+    with _cleaned_up(paths):
         progress.begin("exporting", None)
         for number, one in written(range(len(parts)), False):
             records.merge(one.columns, parts[number], one.error)
@@ -172,7 +172,7 @@ def _keep(paths: Sequence[Location], made: Mapping[int, _WrittenPart], again: Se
 
 
 @contextmanager
-def _without_rest(paths: Sequence[Location]) -> Iterator[None]:
+def _cleaned_up(paths: Sequence[Location]) -> Iterator[None]:
     """Deletes the files of other attempts at the end; after an error in a store, all files that were
     written.
     """
@@ -217,7 +217,7 @@ def _write_part(
     """Writes a part in a task of a cluster. Another attempt may write it at the same time."""
     problem = None
     with TemporaryDirectory(prefix="recordspec-") as folder, system_errors("write", path):
-        name = temporary_name(f"{path.name}.{attempt}")  # an attempt may have several parts
+        name = temporary_name(attempt)
         file = path.with_name(name) if isinstance(path, Path) else Path(folder, name)
         try:
             reader = records.reader([part], Progress(show=False), final=is_final, is_part=True)
