@@ -110,6 +110,21 @@ def test_columns_of_parts_are_the_columns_of_all_records(tmp_path, seed, monkeyp
     assert_equal(str(tmp_path / "f*"), tmp_path, "jsonl", columns=("b",))
 
 
+def test_two_keys_of_one_name_without_values_are_the_column_of_one_machine(tmp_path):
+    write(tmp_path / "f0", example(b=[1]))
+    write(tmp_path / "f1", sequence_example({"a": [[], []]}))
+    write(tmp_path / "f2", example(a=[]))
+    assert assert_equal(str(tmp_path / "f*"), tmp_path, "jsonl") is not None
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_bytes_of_one_part_make_a_feature_bytes_in_all(tmp_path, suffix):
+    schema = rs.Schema.loads("schema: s\nfeatures: {name: string}")
+    for number, name in enumerate((b"a", b"\xff", b"b")):
+        write(tmp_path / f"f{number}", example(name=[name]))
+    assert assert_equal(str(tmp_path / "f*"), tmp_path, suffix, schema=schema) is not None
+
+
 def test_a_kind_that_differs_between_parts_is_told_as_within_one(tmp_path):
     write(tmp_path / "f0", example(a=[1]))
     second = write(tmp_path / "f1", example(), example(a=[0.5]))
