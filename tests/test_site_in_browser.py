@@ -117,6 +117,8 @@ def test_search_results_have_their_context_on_a_server(opened):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         page.goto(f"http://127.0.0.1:{server.server_port}/search.html?q=quarantine")
         page.wait_for_selector("#search-results li p.context:has-text('quarantine')")
+        # The page still requests the context of other results: a server that ends would reset them.
+        page.close()
         server.shutdown()
 
 
