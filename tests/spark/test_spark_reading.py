@@ -191,6 +191,21 @@ def test_a_frame_has_the_rows_of_a_scan(session, data, small_ranges, monkeypatch
     assert repr(collected(frame)) == repr(wanted.to_pylist())
 
 
+@pytest.mark.newest
+def test_small_files_share_partitions(session, tmp_path):
+    from recordspec import spark
+
+    rs.write(rows(300), SCHEMA, tmp_path / "data", shards=100, progress=False)
+    spark.register(session)
+    frame = spark.read(session, tmp_path / "data")
+    formatted = session.read.format("recordspec").load(str(tmp_path / "data"))
+    wanted = rs.scan(tmp_path / "data").to_table().to_pylist()
+    for read in (frame, formatted):
+        groups = 8 * session.sparkContext.defaultParallelism
+        assert groups <= read.rdd.getNumPartitions() <= 2 * groups
+        assert repr(collected(read)) == repr(wanted)
+
+
 def received(frame, what: str) -> int:
     """What Spark received of the processes that read a frame, whose rows were collected."""
     return frame._jdf.queryExecution().executedPlan().metrics().apply(what).value()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -135,14 +137,19 @@ def test_rows_of_blocks_of_which_some_have_none(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("sizes", "most", "groups"),
+    ("sizes", "processes", "groups"),
     [
-        ([], 3, []),
-        ([1] * 7, 3, [(0, 3), (3, 6), (6, 7)]),
-        ([64 << 20] * 3, 100, [(0, 1), (1, 2), (2, 3)]),
-        ([1, 64 << 20, 1, 1], 100, [(0, 2), (2, 4)]),
+        ([], 1, []),
+        ([1] * 7, 1, [1] * 7),
+        ([1] * 27, 1, [3] * 9),
+        ([1] * 27, 4, [1] * 27),
+        ([64 << 20] * 100, 1, [1] * 100),
+        ([1, 64 << 20, *[1] * 98], 1, [2, *[12] * 8, 2]),
     ],
     ids=str,
 )
-def test_small_tasks_are_sent_together(sizes, most, groups):
-    assert list(scan._together(sizes, most)) == groups
+def test_small_tasks_are_sent_together(sizes, processes, groups):
+    tasks = range(len(sizes))
+    found = list(scan.groups_by_bytes(tasks, sizes, processes))
+    assert [*map(len, found)] == groups
+    assert [*itertools.chain(*found)] == [*tasks]

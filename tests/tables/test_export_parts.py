@@ -102,7 +102,7 @@ def some_example(chance: random.Random) -> bytes:
 def test_columns_of_parts_are_the_columns_of_all_records(tmp_path, seed, monkeypatch):
     chance = random.Random(seed)
     if seed % 2:  # a task has several parts
-        monkeypatch.setattr(scan, "_together", lambda sizes, _: [(0, len(sizes))] if sizes else [])
+        monkeypatch.setattr(scan, "groups_by_bytes", lambda tasks, *_: [tasks] if tasks else [])
     for number in range(chance.randint(1, 5)):
         write(tmp_path / f"f{number}", *[some_example(chance) for _ in range(chance.choice((0, 1, 1, 3)))])
     for suffix in SUFFIXES:

@@ -54,7 +54,7 @@ _SMALL_BYTES, _MOST_SMALL = 1 << 16, 1 << 10
 # and in this time one process checks 400 MB.
 _WORTH, WORTH_CHECKING = 64 << 20, 1 << 30
 # Tasks that read fewer bytes are sent to a process together: sending a task takes as long as scanning a small
-# file. Each process receives at least so many groups.
+# file. Each process receives at least so many groups, if there are as many tasks.
 _TOGETHER, _LEAST_GROUPS = _RANGE, 8
 
 
@@ -421,11 +421,29 @@ def range_groups(files: Iterable[FileRange]) -> Iterator[list[FileRange]]:
         yield group
 
 
-def groups(parts: Sequence[FileRange], most: int) -> list[Sequence[FileRange]]:
-    """Consecutive ranges in at most `most` groups, each with about as many; one group if there are none."""
+def groups(parts: Sequence[T], most: int) -> list[Sequence[T]]:
+    """Consecutive parts in at most `most` groups, each with about as many; one group if there are none."""
     count = max(1, min(most, len(parts)))
     bounds = [len(parts) * number // count for number in range(count + 1)]
     return [parts[start:stop] for start, stop in pairwise(bounds)]
+
+
+def groups_by_bytes(parts: Sequence[T], sizes: Sequence[int], processes: int) -> Iterator[Sequence[T]]:
+    """Consecutive parts in groups. A group ends with the part that brings it to _TOGETHER bytes; earlier if
+    each process would have fewer than _LEAST_GROUPS groups.
+
+    Args:
+        sizes: the bytes of each part.
+    """
+    most = max(1, len(parts) // (_LEAST_GROUPS * processes))
+    start, size = 0, 0
+    for stop, of_part in enumerate(sizes, 1):
+        size += of_part
+        if size >= _TOGETHER or stop - start == most:
+            yield parts[start:stop]
+            start, size = stop, 0
+    if start < len(parts):
+        yield parts[start:]
 
 
 def run(
@@ -457,24 +475,9 @@ def run(
         if running.in_process or sizes is None:
             yield from running.map(function, tasks)
             return
-        most = max(1, len(tasks) // (_LEAST_GROUPS * running.processes))
-        several = ((function, tasks[start:stop]) for start, stop in _together(sizes, most))
-        for results in running.map(_run_all, several):
+        several = groups_by_bytes(tasks, sizes, running.processes)
+        for results in running.map(_run_all, ((function, some) for some in several)):
             yield from results
-
-
-def _together(sizes: Sequence[int], most: int) -> Iterator[tuple[int, int]]:
-    """The first and the last number, exclusive, of each group of tasks: at most `most`, with fewer bytes than
-    _TOGETHER before the last.
-    """
-    start, size = 0, 0
-    for stop, of_task in enumerate(sizes, 1):
-        size += of_task
-        if size >= _TOGETHER or stop - start == most:
-            yield start, stop
-            start, size = stop, 0
-    if start < len(sizes):
-        yield start, len(sizes)
 
 
 def _run_all(function: Callable[..., T], tasks: Sequence[Task], attempt: str) -> list[T]:
