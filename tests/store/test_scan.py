@@ -12,7 +12,10 @@ import recordspec as rs
 from examples import example as example_of
 from examples import file_of
 from recordspec._tf import tf
+from recordspec.errors import Problem
 from recordspec.integrity.check import check_files
+from recordspec.locations import location
+from recordspec.remote import RemotePath
 from recordspec.store import scan
 from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import expand
@@ -145,11 +148,21 @@ def test_rows_of_blocks_of_which_some_have_none(tmp_path):
         ([1] * 27, 4, [1] * 27),
         ([64 << 20] * 100, 1, [1] * 100),
         ([1, 64 << 20, *[1] * 98], 1, [2, *[12] * 8, 2]),
+        ([0] * 9000, 1, [1024] * 8 + [808]),
     ],
-    ids=str,
+    ids=lambda value: str(value)[:30],
 )
 def test_small_tasks_are_sent_together(sizes, processes, groups):
     tasks = range(len(sizes))
     found = list(scan.groups_by_bytes(tasks, sizes, processes))
     assert [*map(len, found)] == groups
     assert [*itertools.chain(*found)] == [*tasks]
+
+
+def test_a_size_that_a_store_does_not_tell_is_unknown(monkeypatch):
+    def stat(path):
+        raise rs.StoreError(Problem(where=str(path), expected="a size", got="403"))
+
+    monkeypatch.setattr(RemotePath, "stat", stat)
+    paths = [location("https://127.0.0.1/a"), location("/does/not/exist")]
+    assert [*scan.sizes_of(paths)] == [0, 0]

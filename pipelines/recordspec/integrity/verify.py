@@ -24,7 +24,7 @@ from recordspec.store.manifest import (
     manifest_of,
     shard_differences,
 )
-from recordspec.store.scan import WORTH_CHECKING, processes_for, run, size_of
+from recordspec.store.scan import WORTH_CHECKING, processes_for, run, sizes_of
 from recordspec.store.shard_names import is_tfrecord_name
 from recordspec.store.shards import File
 from recordspec.wire.compression import Compression
@@ -132,7 +132,8 @@ def _verified(files: Files, jobs: int | None, progress: Progress) -> Iterator[Ve
     jobs = min(processes_for(paths, jobs, WORTH_CHECKING), len(paths))
     is_here = jobs == 1 and cluster() is None
     tasks = [(integrity, progress if is_here else None) for integrity in integrities]
-    sizes = [size_of(one.path) if one.shard is None else one.shard.bytes for one in integrities]
+    unknown = sizes_of(one.path for one in integrities if one.shard is None)
+    sizes = (next(unknown) if one.shard is None else one.shard.bytes for one in integrities)
     verified = run(_verify, tasks, paths, jobs, "verifying", sizes=sizes)
     for path, asked, file in zip(paths, integrities, verified, strict=True):
         if file.integrity is not None and file.integrity is not asked:  # of another process

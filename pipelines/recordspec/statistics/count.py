@@ -10,7 +10,7 @@ from recordspec.progress import Progress
 from recordspec.remote import RemotePath
 from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import Files, note_sizes
-from recordspec.store.scan import run, size_of
+from recordspec.store.scan import run, sizes_of
 from recordspec.wire import compression, file_types, tfrecord
 
 
@@ -43,8 +43,8 @@ def count_dataset(dataset: StoredDataset, progress: Progress | None = None) -> l
     progress.begin("counting", None)
     known = [_known(path, dataset) for path in dataset.paths]
     paths = [path for path, count in zip(dataset.paths, known, strict=True) if count is None]
-    tasks, sizes = [(path,) for path in paths], [size_of(path) for path in paths]
-    read = run(_read, tasks, paths, 1, "counting", sizes=sizes)
+    tasks = [(path,) for path in paths]
+    read = run(_read, tasks, paths, 1, "counting", sizes=sizes_of(paths))
     counts = []
     for count in known:
         counts.append(next(read) if count is None else count)

@@ -21,6 +21,7 @@ from recordspec import executors
 from recordspec.errors import Problem, RecordError, SpecError, StoreError
 from recordspec.executors import Executor, Task, cluster, executor, threaded_map
 from recordspec.locations import Location
+from recordspec.remote import RemotePath
 from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import ALL, note_sizes
 from recordspec.store.index import find_records
@@ -54,8 +55,11 @@ _SMALL_BYTES, _MOST_SMALL = 1 << 16, 1 << 10
 # and in this time one process checks 400 MB.
 _WORTH, WORTH_CHECKING = 64 << 20, 1 << 30
 # Tasks that read fewer bytes are sent to a process together: sending a task takes as long as scanning a small
-# file. Each process receives at least so many groups, if there are as many tasks.
-_TOGETHER, _LEAST_GROUPS = _RANGE, 8
+# file. Each process receives at least so many groups, if there are as many tasks; a group has at most so many
+# tasks, since their results come at its end.
+_TOGETHER, _LEAST_GROUPS, _MOST_TOGETHER = _RANGE, 8, 1024
+# The objects of a store whose sizes are asked for at a time.
+_REQUESTS = 32
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,6 +74,7 @@ class FileRange:
         last: whether the file ends with the range.
         blocks: the schema of the rows if records are blocks of rows; None if a record is a row.
         keys: the keys of the columns to unpack from blocks; None for all columns.
+        size: the size of the file in bytes, if it is known.
     """
 
     path: Location
@@ -79,11 +84,14 @@ class FileRange:
     last: bool = True
     blocks: Schema | None = None
     keys: Collection[str] | None = None
+    size: int | None = None
 
     @property
     def bytes(self) -> int:
         """Its size; 0 if it is unknown."""
-        return size_of(self.path) if self.records is None else self.records.stop - self.records.start
+        if self.records is not None:
+            return self.records.stop - self.records.start
+        return size_of(self.path) if self.size is None else self.size
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -386,24 +394,29 @@ def file_ranges(
     cluster, or of this process.
     """
     files, least = list(files), _RANGE if least is None else least
-    are_large = [size_of(file.path) > least for file in files]
-    tasks = ((file, _RANGE) for file, is_large in zip(files, are_large, strict=True) if is_large)
+    asked = sizes_of(file.path for file in files if file.size is None)
+    files = [replace(file, size=next(asked)) if file.size is None else file for file in files]
+    tasks = ((file.path, _RANGE) for file in files if file.bytes > least)
     divided = (executor or executors.current()).map(_divided, tasks)
-    for file, is_large in zip(files, are_large, strict=True):
-        yield from next(divided) if is_large else (file,)
+    for file in files:
+        ranges: list[RecordRange] = next(divided) if file.bytes > least else []
+        if not ranges:
+            yield file
+        for records in ranges:
+            yield replace(file, records=records, last=records is ranges[-1])
 
 
-def _divided(part: FileRange, size: int, attempt: str) -> list[FileRange]:
-    """The ranges of a file, of at least `size` bytes; the file as a whole if it is compressed."""
-    start = FileStart(part.path)
+def _divided(path: Location, size: int, attempt: str) -> list[RecordRange]:
+    """The ranges of a file, of at least `size` bytes; none if it is compressed."""
+    start = FileStart(path)
     if start.problem is not None or start.likely_compression != "none":
-        return [part]
+        return []
     ranges: list[RecordRange] = []
     with suppress(RecordError):
-        ranges.extend(tfrecord.record_ranges(part.path, size))
+        ranges.extend(tfrecord.record_ranges(path, size))
     ranges = ranges or [RecordRange(0, 0, 0)]
-    ranges[-1] = replace(ranges[-1], stop=part.path.stat().st_size)
-    return [replace(part, records=records, last=records is ranges[-1]) for records in ranges]
+    ranges[-1] = replace(ranges[-1], stop=path.stat().st_size)
+    return ranges
 
 
 def range_groups(files: Iterable[FileRange]) -> Iterator[list[FileRange]]:
@@ -428,14 +441,14 @@ def groups(parts: Sequence[T], most: int) -> list[Sequence[T]]:
     return [parts[start:stop] for start, stop in pairwise(bounds)]
 
 
-def groups_by_bytes(parts: Sequence[T], sizes: Sequence[int], processes: int) -> Iterator[Sequence[T]]:
-    """Consecutive parts in groups. A group ends with the part that brings it to _TOGETHER bytes; earlier if
-    each process would have fewer than _LEAST_GROUPS groups.
+def groups_by_bytes(parts: Sequence[T], sizes: Iterable[int], processes: int) -> Iterator[Sequence[T]]:
+    """Consecutive parts in groups of at most _MOST_TOGETHER. A group ends with the part that brings it to
+    _TOGETHER bytes; earlier if each process would have fewer than _LEAST_GROUPS groups.
 
     Args:
         sizes: the bytes of each part.
     """
-    most = max(1, len(parts) // (_LEAST_GROUPS * processes))
+    most = max(1, min(_MOST_TOGETHER, len(parts) // (_LEAST_GROUPS * processes)))
     start, size = 0, 0
     for stop, of_part in enumerate(sizes, 1):
         size += of_part
@@ -454,7 +467,7 @@ def run(
     name: str,
     worth: int = _WORTH,
     *,
-    sizes: Sequence[int] | None = None,
+    sizes: Iterable[int] | None = None,
 ) -> Iterator[T]:
     """Runs a function of ranges of files in `jobs` processes, or on a cluster, within `executors.on_cluster`.
     Yields the results in the order of the tasks.
@@ -493,15 +506,23 @@ def processes_for(paths: Iterable[Location], jobs: int | None, worth: int) -> in
     """
     if jobs is not None:
         return jobs
-    much = sum(map(size_of, paths)) >= worth
+    much = sum(sizes_of(paths)) >= worth
     return len(os.sched_getaffinity(0)) if much else 1
 
 
 def size_of(path: Location) -> int:
     """The size of a file in bytes; 0 if it is unknown."""
-    with suppress(OSError):  # the reader of the file reports the error
+    with suppress(OSError, StoreError):  # the reader of the file reports the error
         return path.stat().st_size
     return 0
+
+
+def sizes_of(paths: Iterable[Location]) -> Iterator[int]:
+    """The size of each file, as `size_of` gives it. Stores are asked for many at a time."""
+    paths = list(paths)
+    if any(isinstance(path, RemotePath) for path in paths):
+        return threaded_map("recordspec-sizes", size_of, ((path,) for path in paths), _REQUESTS)
+    return map(size_of, paths)
 
 
 class Scanner:
@@ -541,8 +562,14 @@ class Scanner:
     def files(self) -> Iterator[FileRange]:
         """Each file as a whole, in order."""
         for number, path in enumerate(self.dataset.paths):
+            # a store would be asked for the size
+            shard = self.dataset.shards.get(path) if isinstance(path, RemotePath) else None
             yield FileRange(
-                path=path, file=number, split=self.dataset.splits[path], blocks=self.blocks_of(path)
+                path=path,
+                file=number,
+                split=self.dataset.splits[path],
+                blocks=self.blocks_of(path),
+                size=None if shard is None else shard.bytes,
             )
 
     @property
