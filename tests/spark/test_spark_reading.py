@@ -206,6 +206,16 @@ def test_small_files_share_partitions(session, tmp_path):
         assert repr(collected(read)) == repr(wanted)
 
 
+def test_sessions_of_spark_connect_are_refused():
+    from recordspec import spark
+
+    for call in (lambda: spark.read(object(), "data"), lambda: spark.register(object())):
+        with pytest.raises(
+            rs.SpecError, match="expected a session with a SparkContext, got one of Spark Con"
+        ):
+            call()
+
+
 def received(frame, what: str) -> int:
     """What Spark received of the processes that read a frame, whose rows were collected."""
     return frame._jdf.queryExecution().executedPlan().metrics().apply(what).value()

@@ -42,7 +42,7 @@ from recordspec.spark.engine import EncodedFrame, duplicate_keys, encode, shard
 from recordspec.spark.frames import ZONE
 from recordspec.spark.frames import read as read
 from recordspec.spark.frames import register as register
-from recordspec.spark.spark_jobs import SparkExecutor, SparkJobs, spark_errors
+from recordspec.spark.spark_jobs import SparkExecutor, SparkJobs, check_session, spark_errors
 from recordspec.spark.tasks import FrameRows
 
 if TYPE_CHECKING:
@@ -117,9 +117,9 @@ def write(
 @contextmanager
 def running_on(session: SparkSession, name: str = "reading") -> Iterator[None]:
     """Within it, functions that read all records run on Spark's executors: `recordspec.verify`, `check`,
-    `stats`, `infer` of TFRecords and Parquet, `leaks`, `diff`, `adopt` and `export`, which writes a folder of
-    files. Their results are those of one machine. If CSV or JSON Lines files are read within it, executors
-    find where their rows end; all else is done here.
+    `stats`, `infer` of TFRecords and Parquet, `leaks`, `diff`, `adopt`, and `export`, which writes a folder
+    of files. Their results are those of one machine. If CSV or JSON Lines files are read within it, executors
+    find where their rows end.
 
     Args:
         session: a session of Spark.
@@ -127,7 +127,7 @@ def running_on(session: SparkSession, name: str = "reading") -> Iterator[None]:
 
     Raises StoreError for a job that fails, and the errors of the functions.
     """
-    _check_session(session)
+    check_session(session)
     jobs = SparkJobs(session, name)
     with spark_errors(StoreError, name), jobs.running(), on_cluster(SparkExecutor(jobs)):
         yield
@@ -165,7 +165,7 @@ def _build(
     directory: Any,
     options: dict[str, Any],
 ) -> Manifest:
-    _check_session(session)
+    check_session(session)
     for name, hint in _REFUSED.items():
         if name in options:
             expected = "an option of a build on Spark"
@@ -190,14 +190,6 @@ def _build(
                 shard=partial(shard, encoded, build.transaction, bar=bar),
                 bar=bar,
             )
-
-
-def _check_session(session: SparkSession) -> None:
-    if not hasattr(session, "_jsparkSession"):
-        problem = Problem(
-            path=("session",), expected="a session with a SparkContext", got="one of Spark Connect"
-        )
-        raise SpecError(problem)
 
 
 # What makes a column that features take of one that they do not, by the name of its type.

@@ -19,7 +19,7 @@ from recordspec.errors import MissingExtra, Problem, SpecError, StoreError, one_
 from recordspec.executors import cluster, working_in
 from recordspec.locations import AnyPath
 from recordspec.schema.schema import Schema
-from recordspec.spark.spark_jobs import SparkExecutor, SparkJobs, spark_errors, task
+from recordspec.spark.spark_jobs import SparkExecutor, SparkJobs, check_session, spark_errors, task
 from recordspec.store.expand import Files, Split
 from recordspec.store.scan import FileRange, groups, groups_by_bytes
 from recordspec.tables.table import Corrupt, RecordTable, TableElsewhere, Values, plain_table
@@ -114,10 +114,12 @@ def read(
 ) -> DataFrame:
     """The rows of a dataset, or of other TFRecords, as a DataFrame: the rows of `recordspec.scan`.
 
-    A partition has consecutive files, or ranges of large ones, of about 64 MiB. Partitions are smaller if
-    there would be fewer than 8 for each task that the session runs at a time (`defaultParallelism`), and
-    larger if there would be more than 10,000. Unsigned 64-bit integers become decimals of 20 digits, smaller
-    unsigned integers the next larger type with a sign.
+    A partition has consecutive files of about 64 MiB, or a range of a large file. It has fewer files if there
+    would be fewer than 8 partitions for each task that the session runs at a time (`defaultParallelism`),
+    and more if there would be more than 10,000 partitions.
+
+    Unsigned 64-bit integers become decimals of 20 digits, smaller unsigned integers the next larger type
+    with a sign.
 
     Args:
         session: a session of Spark.
@@ -125,8 +127,10 @@ def read(
             are decoded.
         where: a `pyarrow.dataset.Expression`: executors leave out other rows before they hand them to Spark.
 
-    Raises the errors of `recordspec.scan`. Errors of records are those of Spark's jobs.
+    Raises the errors of `recordspec.scan`, and SpecError for a session of Spark Connect. Errors of records
+    are those of Spark's jobs.
     """
+    check_session(session)
     table = plain_table(files, schema, where, split=split, columns=columns, values=values, corrupt=corrupt)
     return _frame(session, table)
 
@@ -201,8 +205,10 @@ def register(session: SparkSession) -> None:
     """Makes `session.read.format("recordspec")` known. Its options are `path`, `schema` (a path), `split`,
     `columns` (names with commas between them), `values` and `corrupt`, as for `read`.
 
-    Raises MissingExtra before Spark 4, which has no data sources in Python.
+    Raises MissingExtra before Spark 4, which has no data sources in Python, and SpecError for a session of
+    Spark Connect.
     """
+    check_session(session)
     if datasource is None:
         hint = "`recordspec.spark.read` makes a frame on Spark 3.5, too"
         raise MissingExtra(Problem(expected="Spark 4 or later", got="an older one", hint=hint))

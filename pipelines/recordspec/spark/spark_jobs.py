@@ -16,7 +16,7 @@ from pyspark import StorageLevel, cloudpickle
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from recordspec.errors import Problem, StoreError
+from recordspec.errors import Problem, SpecError, StoreError
 from recordspec.executors import ThreadPool, new_attempt, result_in
 from recordspec.spark.tasks import OtherPackageError, package, run_tasks, run_with
 from recordspec.writing.failures import SourceError
@@ -31,8 +31,8 @@ _TASKS_AT_ONCE, _RESPONSE_BYTES = 16, 64 << 20
 
 
 class SparkJobs:
-    """Runs jobs, which form a group, within its `with` block. If the block raises, they are
-    cancelled.
+    """Runs jobs, which form a group, within its `with` block. If waiting for a job ends with an error, or
+    with Ctrl-C, they are cancelled.
 
     Args:
         name: the name of the dataset.
@@ -44,22 +44,18 @@ class SparkJobs:
 
     def __init__(self, session: SparkSession, name: str) -> None:
         self.session, self.id = session, new_attempt()
-        self._name = name
+        self._name, self._group = name, f"recordspec-{self.id}"
         self._persisted: list[DataFrame] = []
         self._thread: ThreadPool
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        context, group = self.session.sparkContext, f"recordspec-{self.id}"
         self._thread = ThreadPool("recordspec-spark")
-        self.wait(partial(context.setJobGroup, group, f"recordspec: {self._name}", interruptOnCancel=True))
+        name, set_group = f"recordspec: {self._name}", self.session.sparkContext.setJobGroup
+        self.wait(partial(set_group, self._group, name, interruptOnCancel=True))
         try:
             with self.configured({"spark.sql.inMemoryColumnarStorage.batchSize": str(_CACHED_ROWS)}):
                 yield
-        except BaseException:
-            with suppress(Exception):
-                context.cancelJobGroup(group)
-            raise
         finally:
             with suppress(Exception):
                 for frame in self._persisted:
@@ -68,8 +64,13 @@ class SparkJobs:
 
     def wait(self, job: Callable[[], _T]) -> _T:
         """Returns the result of a job. It runs in a thread: a Ctrl-C during a call of py4j would break its
-        connection, and leave the job running."""
-        return self._thread.submit(job).result()
+        connection, and leave the job running. It is cancelled before callers delete what its tasks write."""
+        try:
+            return self._thread.submit(job).result()
+        except BaseException:
+            with suppress(Exception):
+                self.session.sparkContext.cancelJobGroup(self._group)
+            raise
 
     def persist(self, frame: DataFrame) -> DataFrame:
         """Keeps the rows of a frame on the disks of the executors, until the block ends."""
@@ -93,6 +94,13 @@ class SparkJobs:
             with suppress(Exception):  # Spark may be gone
                 for name, value in before.items():
                     conf.unset(name) if value is None else conf.set(name, value)
+
+
+def check_session(session: SparkSession) -> None:
+    """Raises SpecError for a session of Spark Connect."""
+    if not hasattr(session, "_jsparkSession"):
+        expected, got = "a session with a SparkContext", "one of Spark Connect"
+        raise SpecError(Problem(path=("session",), expected=expected, got=got))
 
 
 class SparkExecutor:
