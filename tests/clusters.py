@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
+from recordspec.errors import RecordspecError
 from recordspec.executors import new_attempt
 
 
@@ -25,7 +27,9 @@ class Elsewhere:
 
 
 class Late(Elsewhere):
-    """Runs each task of the first pass once more at the end, as a lost executor may; and does something."""
+    """Runs each task of the first pass once more at the end, as a lost executor may, whose results nobody
+    receives; and does something.
+    """
 
     def __init__(self, before_the_end: Callable[[], object] = lambda: None) -> None:
         self._first: list[bytes] = []
@@ -37,5 +41,6 @@ class Late(Elsewhere):
         yield from super().map(function, [task for _, task in sent])
         for one in self._first:
             called, arguments = pickle.loads(one)
-            called(*arguments, new_attempt())
+            with suppress(RecordspecError):
+                called(*arguments, new_attempt())
         self._before_the_end()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +19,10 @@ import recordspec as rs
 from clusters import Elsewhere, Late
 from examples import example
 from recordspec.executors import on_cluster
+from recordspec.locations import location
+from recordspec.remote import RemotePath
 from recordspec.store.expand import expand
+from recordspec.tables import export_records
 from recordspec.wire.framing import framed
 from test_docs import DOCS, run
 
@@ -242,21 +244,70 @@ def test_an_export_on_a_cluster_is_written_to_a_store(store, local, tmp_path):
             rs.export(local, store / "out.jsonl")
         with pytest.raises(rs.RecordError, match=r"a: expected int64, as in records before, got float32"):
             rs.export([store / "bad/0", store / "bad/1"], store / "bad.jsonl")
-    store.put("bad/2", framed(example({"a": ("int64", [1, 2])})))
-    with on_cluster(Late()):
-        if store.proxy is None:
-            rs.export([store / "bad/0", store / "bad/2"], store / "late.jsonl")
-            assert [*store.files("late.jsonl").values()].count(b'{"a": [1]}\n') == 1
-            shutil.rmtree(store / "late.jsonl")
-        else:  # the first attempt, of a single value, was written last
-            with pytest.raises(rs.StoreError, match=r"expected the file that its last attempt wrote"):
-                rs.export([store / "bad/0", store / "bad/2"], store / "late.jsonl")
-    assert sorted(store.files()) == [
-        "bad/0",
-        "bad/1",
-        "bad/2",
-        *(f"out.jsonl/{name}" for name in sorted(files)),
-    ]
+    assert sorted(store.files()) == ["bad/0", "bad/1", *(f"out.jsonl/{name}" for name in sorted(files))]
+
+
+def test_files_of_the_first_pass_of_an_export_are_not_taken_for_the_last(store, monkeypatch):
+    monkeypatch.setattr(export_records, "_MOST_CELLS", 1)  # records are read one by one
+    files = {"one": [[1]], "several": [[1, 2]], "both": [[1], [1, 2]]}
+    for name, records in files.items():
+        store.put(f"data/{name}", b"".join(framed(example({"a": ("int64", some)})) for some in records))
+    data = [store / f"data/{name}" for name in files]
+    rows = [b'{"a": [1]}\n', b'{"a": [1, 2]}\n', b'{"a": [1]}\n{"a": [1, 2]}\n']
+    parts = [f"part-0000{number}-of-00003.jsonl" for number in range(3)]
+    at_once: list[list[str]] = []
+
+    class Passes(Late):
+        def map(self, function, tasks):
+            if sent := list(tasks):
+                at_once.append(sorted(store.files("out.jsonl")))
+            return super().map(function, sent)
+
+    with on_cluster(Passes()):
+        rs.export(data, store / "out.jsonl")
+    assert store.files("out.jsonl") == dict(zip(parts, rows, strict=True))
+    if store.proxy is None:
+        return
+    # a folder with all names is complete
+    assert at_once == [[], parts[1:2]]
+
+    def replace_first() -> None:
+        location(store / f"late.jsonl/{parts[0]}").unlink()
+        store.put(f"late.jsonl/{parts[0]}", b"other")
+
+    last = Late(replace_first)
+    with (
+        on_cluster(last),
+        pytest.raises(rs.StoreError, match="expected the file that its last attempt wrote"),
+    ):
+        rs.export(data, store / "late.jsonl")
+    assert store.files("late.jsonl") == {}
+    store.put(f"two.jsonl/{parts[1]}", b"of another export")
+    monkeypatch.setattr(RemotePath, "is_dir", lambda path: False)  # it was not there when this one began
+    with on_cluster(Elsewhere()), pytest.raises(rs.StoreError, match="was written by another export"):
+        rs.export(data, store / "two.jsonl")
+    assert store.files("two.jsonl")[parts[1]] == b"of another export"
+
+
+def test_an_export_without_columns_leaves_no_files(store):
+    store.put("data", framed(example({})))
+    with (
+        on_cluster(Elsewhere()),
+        pytest.raises(rs.SpecError, match="expected features to export, got 1 record"),
+    ):
+        rs.export(store / "data", store / "out.csv")
+    assert sorted(store.files()) == ["data"]
+
+
+def test_a_manifest_has_the_sizes_of_files(store, monkeypatch):
+    rs.write(rows(0, 300), SCHEMA, store.url, **OPTIONS)
+    sizes = {name: len(data) for name, data in store.files().items()}
+    table = rs.scan(store.url)
+    if store.proxy is not None:
+        monkeypatch.setattr(RemotePath, "stat", None)
+    found = {part.path.name: part.bytes for part in table.ranges()}
+    assert found.items() <= sizes.items()
+    assert len(found) == 6
 
 
 def test_sql_reads_a_store(store, local, command):

@@ -416,7 +416,7 @@ def test_a_mount_point_is_refused_before_rows_are_read(tmp_path, monkeypatch):
             rs.write(rows(), SCHEMA, data, **how)
         assert str(caught.value) == (
             f"`{data}` is a mount point, as a container's volume is, and cannot be replaced: "
-            "build into a folder in it, or mount the folder above it"
+            "write into a folder in it, or mount the folder above it"
         )
     rs.write([{"id": 1}], SCHEMA, data / "ids")
     with pytest.raises(rs.StoreError, match="is a mount point"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ import recordspec as rs
 from clusters import Elsewhere, Late
 from recordspec.errors import Problem, RecordError, RecordspecError, SpecError, StoreError
 from recordspec.executors import on_cluster
-from recordspec.store import scan
+from recordspec.store import scan, transaction
+from recordspec.tables import export as exports
 from recordspec.tables.export import Exported, export
 from recordspec.tables.export_records import ExportedRecords
 from some_records import BLOCKED, example, sequence_example, write
@@ -199,6 +201,29 @@ def test_files_that_appear_meanwhile_are_kept(tmp_path, force):
         export(tmp_path / "f", out, force=force)
     assert os.listdir(out) == ["mine"]
     assert sorted(os.listdir(tmp_path)) == ["f", "out.csv"]
+
+
+def test_an_export_without_exchanges_replaces_by_two_renames(tmp_path, monkeypatch):
+    write(tmp_path / "f", example(a=[1]))
+    out = tmp_path / "out.csv"
+    export_parts(tmp_path / "f", out)
+    write(tmp_path / "f", example(a=[2]))
+    monkeypatch.setattr(exports, "exchange", lambda fresh, target: False)
+    export_parts(tmp_path / "f", out, force=True)
+    assert joined(out) == b'"a"\n2\n'
+    # a second rename that fails restores the folder
+    monkeypatch.setattr(exports, "exchange", lambda fresh, target: bool(shutil.rmtree(fresh)))
+    with pytest.raises(StoreError, match=r"out.csv: cannot write: no such file or directory"):
+        export_parts(tmp_path / "f", out, force=True)
+    assert joined(out) == b'"a"\n2\n'
+    assert sorted(os.listdir(tmp_path)) == ["f", "out.csv"]
+
+
+def test_a_mount_point_is_refused_before_records_are_read(tmp_path, monkeypatch):
+    (tmp_path / "out.csv").mkdir()
+    monkeypatch.setattr(transaction, "_is_mount_point", lambda folder: folder.name == "out.csv")
+    with pytest.raises(StoreError, match=r"out.csv` is a mount point, .* cannot be replaced: write into a"):
+        export_parts(tmp_path / "f", tmp_path / "out.csv", force=True)
 
 
 def test_a_broken_link_is_not_replaced(tmp_path):

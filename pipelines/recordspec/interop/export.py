@@ -92,8 +92,8 @@ def export(
         columns: the names of features, in this order; empty for all.
         where: a condition on records in SQL, such as `age > 30`; None for all records.
         limit: the largest number of records; not on a cluster.
-        force: replaces the file if it exists; on a cluster, the folder of an earlier export. A folder in an
-            object store is never replaced.
+        force: replaces the file if it exists; on a cluster, also the folder of an earlier export. A folder
+            in an object store is never replaced.
         progress: receives the number of records and bytes.
 
     Raises RecordError for records that are not Examples, have lists of two kinds in one column, or contradict

@@ -247,12 +247,8 @@ class Transaction:
                 self.partial.rename(self._old)
             self._make_durable()
         else:  # two renames; between them there is no dataset
-            self.target.rename(self._old)
-            try:
-                self._publish()
-            except OSError:
-                self._old.rename(self.target)
-                raise
+            replace_by(self.partial, self.target, self._old)
+            self._make_durable()
         with contextlib.suppress(OSError):  # published by now: the next writer removes the rest
             _remove(self._old, *_IDENTIFYING_FILES)
 
@@ -273,7 +269,7 @@ class Transaction:
         """Raises StoreError unless the dataset may be published. Reads the dataset in a store again, to which
         another writer may have added shards.
         """
-        self._check_movable()
+        check_movable(self.target, self.name, force=self._force)
         if self.appends:
             _check_is_dataset(self.target, self.name, appends=True)
         if not self.target.exists() or (self.target.is_dir() and not any(self.target.iterdir())):
@@ -282,23 +278,6 @@ class Transaction:
             is_dataset = any((self.target / name).exists() for name in _IDENTIFYING_FILES)
             raise ExistsError(exists(self.name) if is_dataset else exists(self.name, "it is not a dataset"))
         _check_is_dataset(self.target, self.name)
-
-    def _check_movable(self) -> None:
-        """Raises StoreError early if the target cannot be renamed, instead of after all data is written."""
-        try:
-            target, parent = self.target.stat(), self.target.parent.stat()
-        except FileNotFoundError:
-            return
-        if _is_mount_point(self.target):
-            hint = "build into a folder in it, or mount the folder above it"
-            got = "is a mount point, as a container's volume is, and cannot be replaced"
-            raise StoreError(State(where=self.name, got=got, hint=hint))
-        if not self._force:
-            return
-        if parent.st_mode & stat.S_ISVTX and os.geteuid() not in (0, target.st_uid, parent.st_uid):
-            hint = f"it belongs to another user, and {self.target.parent} has the sticky bit"
-            error = PermissionError(errno.EPERM, "")
-            raise StoreError(system_problem("replace", error, self.name, hint))
 
     def _claim(self) -> None:
         """Creates the partial folder with its owner atomically: only one of two renames succeeds."""
@@ -502,6 +481,38 @@ def _remove(folder: Path, *last: str) -> None:
     for child in sorted(folder.iterdir(), key=lambda child: child.name in last):
         child.unlink()
     folder.rmdir()
+
+
+def check_movable(target: Path, name: str, *, force: bool) -> None:
+    """Raises StoreError early if a file or folder cannot be renamed, instead of after all data is written.
+
+    Args:
+        name: the file or folder in messages.
+        force: whether it is to be replaced. If not, and it exists, that is another error.
+    """
+    try:
+        status, parent = target.stat(), target.parent.stat()
+    except FileNotFoundError:
+        return
+    if _is_mount_point(target):
+        hint = "write into a folder in it, or mount the folder above it"
+        got = "is a mount point, as a container's volume is, and cannot be replaced"
+        raise StoreError(State(where=name, got=got, hint=hint))
+    if force and parent.st_mode & stat.S_ISVTX and os.geteuid() not in (0, status.st_uid, parent.st_uid):
+        hint = f"it belongs to another user, and {target.parent} has the sticky bit"
+        raise StoreError(system_problem("replace", PermissionError(errno.EPERM, ""), name, hint))
+
+
+def replace_by(fresh: Path, target: Path, old: Path) -> None:
+    """Gives a folder the name of another file or folder, which becomes `old`: by two renames, of which the
+    first is undone if the second fails.
+    """
+    target.rename(old)
+    try:
+        fresh.rename(target)
+    except OSError:
+        old.rename(target)
+        raise
 
 
 def exchange(path: Path, other: Path) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -29,17 +29,23 @@ from recordspec.errors import (
 from recordspec.executors import cluster, threaded_map
 from recordspec.locations import AnyPath, Location, location, sync_file, sync_folder, temporary_name
 from recordspec.progress import Progress
-from recordspec.remote import RemotePath, check_writable, put_file, uploaded
+from recordspec.remote import RemotePath, check_writable, put_file, upload, uploaded
 from recordspec.schema.schema import Schema, given_schema
 from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import Files
+from recordspec.store.remote_transaction import ConflictError
 from recordspec.store.scan import FileRange, Scanner, run
-from recordspec.store.transaction import abandoned, exchange, reserve, set_usual_mode
+from recordspec.store.transaction import (
+    abandoned,
+    check_movable,
+    exchange,
+    replace_by,
+    reserve,
+    set_usual_mode,
+)
 from recordspec.tables.export_records import ExportColumns, ExportedRecords, files_changed
 from recordspec.tables.query import Query
-from recordspec.tables.scan_columns import (
-    schema_of,
-)
+from recordspec.tables.scan_columns import schema_of
 from recordspec.tables.table_writers import WRITERS, saving, write_table, writer_of
 from recordspec.wire.hashes import sha256_of
 
@@ -97,7 +103,6 @@ def export(
             records, scanner = _records(files, query, None, out)
             with progress:
                 size = _write_parts(records, scanner, folder, progress)
-            records.check_columns()
     return Exported(file=str(out), rows=records.rows, columns=tuple(records.columns), bytes=size)
 
 
@@ -112,7 +117,7 @@ def _write_parts(records: ExportedRecords, scanner: Scanner, folder: Location, p
     bytes of the files.
 
     A task extends the columns that are known when it is sent for its own records. A file whose columns are
-    not those of all records is written again.
+    not those of all records is written again; in a store, it is deleted before.
     """
     parts = list(records.ranges(scanner.files))
     width = max(5, len(str(len(parts))))  # so that the order of names is that of parts
@@ -139,10 +144,12 @@ def _write_parts(records: ExportedRecords, scanner: Scanner, folder: Location, p
         records.rows = sum(one.rows for one in made.values())
         if not records.rows:
             records.take_first()
+        records.check_columns()
         by_type.pop(schema_of(records.columns.values()), None)
         again = sorted(chain.from_iterable(by_type.values()))
         if again:
             progress.begin("again, with final types", None)
+            _delete_objects([paths[number] for number in again if made[number].is_complete])
         for number, one in written(again, True):
             if one.error is not None or one.rows != made[number].rows:
                 raise one.error or files_changed(parts[number].path)
@@ -174,19 +181,32 @@ def _keep(paths: Sequence[Location], made: Mapping[int, _WrittenPart], again: Se
 @contextmanager
 def _cleaned_up(paths: Sequence[Location]) -> Iterator[None]:
     """Deletes the files of other attempts at the end; after an error in a store, all files that were
-    written.
+    written, unless another export writes there.
     """
     folder = paths[0].parent
     try:
         yield
+    except ConflictError:
+        raise
     except BaseException:
         with suppress(StoreError, OSError):
-            for path in {*paths}.intersection(folder.iterdir()) if isinstance(folder, RemotePath) else ():
-                path.unlink()
+            _delete_objects({*paths}.intersection(folder.iterdir()))
         raise
     if isinstance(folder, Path):
         for path in {*folder.iterdir()}.difference(paths):
             path.unlink(missing_ok=True)
+
+
+def _delete_objects(paths: Iterable[Location]) -> None:
+    """Deletes objects of a store, as far as it allows. Of this machine, a folder as a whole is deleted."""
+
+    def delete(path: RemotePath) -> None:
+        with suppress(StoreError):
+            path.unlink()
+
+    remote = [(path,) for path in paths if isinstance(path, RemotePath)]
+    for _ in threaded_map("recordspec-export", delete, remote, _REQUESTS):
+        pass
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,7 +217,7 @@ class _WrittenPart:
         name: the name of the file of this attempt; in a store, the SHA-256 of the object.
         rows, bytes: of the file.
         columns: the columns of the records so far.
-        is_complete: whether the file has all of them.
+        is_complete: whether the file has all rows. In a store, it is written only then.
         problem: why readers would find other rows in it.
         error: why it cannot be written.
     """
@@ -231,11 +251,15 @@ def _write_part(
         except RecordError as error:  # the files of all records may have more columns
             problem = error
         size = file.stat().st_size
-        if isinstance(path, RemotePath):
-            name = sha256_of(file)
-            put_file(path, file, overwrite=True, sha256=name)
-        else:
+        if isinstance(path, Path):
             sync_file(file)
+        elif records.are_written:
+            name = sha256_of(file)
+            if is_final:
+                put_file(path, file, overwrite=True, sha256=name)
+            elif not upload(path, file, name):  # nor does a late attempt replace the final file
+                hint = "remove its objects, and export again"
+                raise ConflictError(State(where=str(path), got="was written by another export", hint=hint))
     return _WrittenPart(
         name=name,
         rows=records.rows,
@@ -271,12 +295,13 @@ def _output_folder(out: Location, *, force: bool) -> Iterator[Location]:
             yield fresh
             sync_folder(fresh)
             _replaceable(out, force=force)  # again, since the export took time
-            is_exchanged = os.path.lexists(target) and exchange(fresh, target)
-            if not is_exchanged:
-                if os.path.lexists(target):
-                    _delete(target)
+            old = fresh.with_name(f"{fresh.name}.replaced")  # `abandoned` does not find it
+            if not os.path.lexists(target):
                 fresh.rename(target)
+            elif not exchange(fresh, target):
+                replace_by(fresh, target, old)
             sync_folder(target.parent)
+            _delete(old)
         finally:
             _delete(fresh)
             os.close(lock)
@@ -289,6 +314,7 @@ def _replaceable(out: Path, *, force: bool) -> Path:
     if not force and os.path.lexists(out):  # even a broken link
         raise ExistsError(exists(out))
     target = Path(os.path.realpath(out))
+    check_movable(target, str(out), force=force)
     with os.scandir(target) if target.is_dir() else nullcontext(()) as entries:
         others = sorted(one.name for one in entries if not (_PART.fullmatch(one.name) and one.is_file()))
     if others:

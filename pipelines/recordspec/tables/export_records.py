@@ -177,7 +177,8 @@ class ExportedRecords:
 
         Args:
             final: whether the columns are final. If they change, the reader raises StoreError.
-            is_part: whether there are other files: then records of other files may have the columns.
+            is_part: whether there are other files. Then the columns stay as they are if these have no
+                records.
         """
         rows, columns = self._rows(files, progress), self.columns
         first = [*islice(rows, 1)]
