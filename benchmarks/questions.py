@@ -7,7 +7,7 @@ The first table: wall time of commands on Criteo-like rows in 64 shards, in one 
 three rows a shard; what one process takes for a build, to open it, to the first batch, and for questions; its
 CPU time and its peak memory. The third: the same questions on Spark, with the peak memory of the driver's
 Python and of its JVM. All files are in memory; each figure is of a new process, and the best of `--runs` for
-the first table.
+the first table. A scan reads all columns of all rows as Arrow; on Spark, as a frame.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import argparse
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -29,15 +30,30 @@ import numpy as np
 
 HERE = Path(__file__).parent
 SCHEMA = "schema: s\nfeatures: {id: int64, x: float32}\n"
-QUESTIONS = ("verify", "check", "stats", "count")
+# The questions that run in one process, or on a cluster.
+IN_ONE = ("export", "scan")
+QUESTIONS = ("verify", "check", "stats", *IN_ONE)
 
 
-def asked(name: str, data: str, **options: Any) -> None:
+def asked(name: str, data: str, session: Any = None, **options: Any) -> None:
     import recordspec as rs
-    from recordspec.statistics.count import count
+    from recordspec import executors
 
-    answers: dict[str, Callable[..., Any]] = {"verify": rs.verify, "check": rs.check, "stats": rs.stats}
-    count(data) if name == "count" else answers[name](data, **options)
+    if name == "scan":
+        sum(map(len, rs.scan(data).to_batches())) if session is None else frame(session, data)
+    elif name == "export":
+        out = Path(f"{data}-{executors.new_attempt()}.jsonl")
+        rs.export(data, out)
+        shutil.rmtree(out) if out.is_dir() else out.unlink()
+    else:
+        answers: dict[str, Callable[..., Any]] = {"verify": rs.verify, "check": rs.check, "stats": rs.stats}
+        answers[name](data, **options)
+
+
+def frame(session: Any, data: str) -> None:
+    from recordspec import spark
+
+    spark.read(session, data).count()
 
 
 def first_batch(data: str, way: str) -> None:
@@ -105,7 +121,7 @@ def on_spark(data: str, names: list[str], runs: int) -> dict[str, Any]:
                 times = []
                 for _ in range(runs):
                     begin = time.perf_counter()
-                    asked(name, data)
+                    asked(name, data, session)
                     times.append(time.perf_counter() - begin)
                 found[name], found[f"{name}, first"] = min(times), times[0]
         watch.stop()
@@ -160,14 +176,16 @@ def main() -> None:
 def walls(data: str, rows: int, runs: int) -> None:
     alone("criteo", data, rows=rows)
     size = sum(path.stat().st_size for path in Path(data).iterdir())
-    found = alone("spark", data, names=QUESTIONS[:3], runs=runs)
+    found = alone("spark", data, names=QUESTIONS, runs=runs)
     print(f"{rows:,} rows, {size / 1e9:.2f} GB; a session of Spark starts in {found['session']:.1f} s")
     print("| | one process, s | two processes, s | two executors, s | the first question of a session, s |")
     print("|---|--:|--:|--:|--:|")
-    for name in QUESTIONS[:3]:
-        here = [min(alone(name, data, jobs=jobs)["wall"] for _ in range(runs)) for jobs in (1, 2)]
-        cells = (*here, found[name], found[f"{name}, first"])
-        print(f"| {name} | {' | '.join(f'{cell:.1f}' for cell in cells)} |", flush=True)
+    for name in QUESTIONS:
+        given: list[dict[str, int]] = [{}] if name in IN_ONE else [{"jobs": 1}, {"jobs": 2}]
+        here = [min(alone(name, data, **jobs)["wall"] for _ in range(runs)) for jobs in given]
+        times = [*here, *[None] * (2 - len(here)), found[name], found[f"{name}, first"]]
+        cells = ["" if seconds is None else f"{seconds:.1f}" for seconds in times]
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
 def many(data: str, shards: int) -> None:
