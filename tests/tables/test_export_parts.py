@@ -219,6 +219,23 @@ def test_an_export_without_exchanges_replaces_by_two_renames(tmp_path, monkeypat
     assert sorted(os.listdir(tmp_path)) == ["f", "out.csv"]
 
 
+def test_a_folder_into_which_a_task_still_writes_is_deleted(tmp_path, monkeypatch):
+    write(tmp_path / "f0", example(a=[1]))
+    write(tmp_path / "f1", example(a=[0.5]))
+    rmdir, left = os.rmdir, iter("ab")
+
+    def written_to(path: Any, **options: Any) -> None:
+        for name in left:
+            (next(tmp_path.glob(".out*")) / name).write_text("late")
+            break
+        rmdir(path, **options)
+
+    monkeypatch.setattr(os, "rmdir", written_to)
+    with pytest.raises(RecordError, match="expected int64"):
+        export_parts(str(tmp_path / "f*"), tmp_path / "out.csv")
+    assert sorted(os.listdir(tmp_path)) == ["f0", "f1"]
+
+
 def test_a_mount_point_is_refused_before_records_are_read(tmp_path, monkeypatch):
     (tmp_path / "out.csv").mkdir()
     monkeypatch.setattr(transaction, "_is_mount_point", lambda folder: folder.name == "out.csv")

@@ -331,7 +331,7 @@ class Transaction:
     def _discard(self) -> None:
         """Removes the partial folder, and its owner file last."""
         if self.work.exists():
-            _remove_work(self.work)
+            remove_folder(self.work)
         _remove(self.partial, OWNER)
 
     def _clear_abandoned(self) -> None:
@@ -464,7 +464,7 @@ def _repaired_in(folder: Path, name: str) -> set[str]:
     return {shard.file for shard in there}
 
 
-def _remove_work(folder: Path) -> None:
+def remove_folder(folder: Path) -> None:
     """Removes a folder of temporary files; retries, since an abandoned task of a cluster may still create
     files.
     """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
@@ -39,6 +38,7 @@ from recordspec.store.transaction import (
     abandoned,
     check_movable,
     exchange,
+    remove_folder,
     replace_by,
     reserve,
     set_usual_mode,
@@ -324,6 +324,7 @@ def _replaceable(out: Path, *, force: bool) -> Path:
 
 def _delete(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
+        with suppress(OSError):  # the next export removes the rest
+            remove_folder(path)
     else:
         path.unlink(missing_ok=True)
