@@ -23,7 +23,8 @@ class _WithoutPandas(MetaPathFinder):
 
 def main() -> None:
     """Runs a command, as `cli.main` does."""
-    if sys.argv[1:] and sys.argv[1] in _WITHOUT_PANDAS:
+    on_spark = any(one.startswith("--spark") for one in sys.argv)  # PySpark needs pandas for Arrow's batches
+    if sys.argv[1:] and sys.argv[1] in _WITHOUT_PANDAS and not on_spark:
         sys.meta_path.insert(0, _WithoutPandas())
     run_command()
 

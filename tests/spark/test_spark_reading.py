@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
@@ -189,6 +191,22 @@ def test_a_frame_has_the_rows_of_a_scan(session, data, small_ranges, monkeypatch
     frame = spark.read(session, data, **options)
     assert frame.columns == wanted.schema.names
     assert repr(collected(frame)) == repr(wanted.to_pylist())
+
+
+@pytest.mark.newest
+def test_the_program_finds_leaks(tmp_path):
+    """The program imports no pandas for this command on one machine, but PySpark needs it."""
+    split = {"a": 1, "b": 1}
+    same = [{"id": n, "name": "x", "many": [], "class": "a"} for n in range(20)]
+    rs.write(same, SCHEMA, tmp_path / "data", key="id", split=split, progress=False)
+    command = [sys.executable, "-m", "recordspec", "leaks", str(tmp_path / "data"), "--columns", "name"]
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+    here, there = (
+        subprocess.run([*command, *options], capture_output=True, text=True, env=environment)
+        for options in ((), ("--spark", "local[2]"))
+    )
+    assert here.returncode == there.returncode == 1, there.stderr
+    assert here.stdout == there.stdout != ""
 
 
 @pytest.mark.newest
