@@ -27,8 +27,8 @@ class Elsewhere:
 
 
 class Late(Elsewhere):
-    """Runs each task of the first pass once more at the end, as a lost executor may, whose results nobody
-    receives; and does something.
+    """Repeats the tasks of the first pass at the end, as an executor does that was taken for lost. Their
+    results are ignored. Then calls `before_the_end`.
     """
 
     def __init__(self, before_the_end: Callable[[], object] = lambda: None) -> None:

@@ -80,7 +80,7 @@ def _ranges(session: SparkSession, table: RecordTable) -> list[FileRange]:
 def _partitions(parts: Sequence[FileRange], processes: int) -> list[bytes]:
     """The ranges of each partition, pickled together: ranges of blocks share a schema, of some kilobytes.
 
-    Small files are a partition together: a task of Spark takes 50 ms, reading a small file 1.
+    Small files share a partition: a task of Spark takes 50 ms, reading a small file takes 1 ms.
     """
     by_bytes = list(groups_by_bytes(parts, [part.bytes for part in parts], processes))
     several = groups(by_bytes, _MOST_PARTITIONS)

@@ -31,8 +31,8 @@ _TASKS_AT_ONCE, _RESPONSE_BYTES = 16, 64 << 20
 
 
 class SparkJobs:
-    """Runs jobs, which form a group, within its `with` block. If waiting for a job ends with an error, or
-    with Ctrl-C, they are cancelled.
+    """Runs jobs, which form a group, within its `with` block. An error of a job, or Ctrl-C, cancels the
+    group.
 
     Args:
         name: the name of the dataset.
@@ -63,8 +63,10 @@ class SparkJobs:
             self._thread.close()
 
     def wait(self, job: Callable[[], _T]) -> _T:
-        """Returns the result of a job. It runs in a thread: a Ctrl-C during a call of py4j would break its
-        connection, and leave the job running. It is cancelled before callers delete what its tasks write."""
+        """Returns the result of a job. The job runs in a thread: a Ctrl-C during a call of py4j would break
+        its connection, and leave the job running. After an error or Ctrl-C the job is cancelled, before
+        callers delete the files of its tasks.
+        """
         try:
             return self._thread.submit(job).result()
         except BaseException:

@@ -54,11 +54,13 @@ _SMALL_BYTES, _MOST_SMALL = 1 << 16, 1 << 10
 # The bytes from which several processes summarize, or check, faster than one: processes take 0.4 s to start,
 # and in this time one process checks 400 MB.
 _WORTH, WORTH_CHECKING = 64 << 20, 1 << 30
-# Tasks that read fewer bytes are sent to a process together: sending a task takes as long as scanning a small
-# file. Each process receives at least so many groups, if there are as many tasks; a group has at most so many
-# tasks, since their results come at its end.
-_TOGETHER, _LEAST_GROUPS, _MOST_TOGETHER = _RANGE, 8, 1024
-# The objects of a store whose sizes are asked for at a time.
+# Tasks that read fewer bytes are sent in groups: sending a task takes as long as scanning a small file.
+_TOGETHER = _RANGE
+# The least number of groups for each process, if there are as many tasks.
+_LEAST_GROUPS = 8
+# The most tasks of a group: results are returned when the whole group is done.
+_MOST_TOGETHER = 1024
+# The concurrent requests for the sizes of objects.
 _REQUESTS = 32
 
 
@@ -442,11 +444,12 @@ def groups(parts: Sequence[T], most: int) -> list[Sequence[T]]:
 
 
 def groups_by_bytes(parts: Sequence[T], sizes: Iterable[int], processes: int) -> Iterator[Sequence[T]]:
-    """Consecutive parts in groups of at most _MOST_TOGETHER. A group ends with the part that brings it to
-    _TOGETHER bytes; earlier if each process would have fewer than _LEAST_GROUPS groups.
+    """Yields consecutive parts in groups of about _TOGETHER bytes, with at most _MOST_TOGETHER parts. Groups
+    are smaller if each process would have fewer than _LEAST_GROUPS groups.
 
     Args:
-        sizes: the bytes of each part.
+        sizes: the size of each part in bytes.
+        processes: the number of processes that share the groups.
     """
     most = max(1, min(_MOST_TOGETHER, len(parts) // (_LEAST_GROUPS * processes)))
     start, size = 0, 0
@@ -518,7 +521,7 @@ def size_of(path: Location) -> int:
 
 
 def sizes_of(paths: Iterable[Location]) -> Iterator[int]:
-    """The size of each file, as `size_of` gives it. Stores are asked for many at a time."""
+    """The size of each file in bytes; 0 if it is unknown. Requests to a store are concurrent."""
     paths = list(paths)
     if any(isinstance(path, RemotePath) for path in paths):
         return threaded_map("recordspec-sizes", size_of, ((path,) for path in paths), _REQUESTS)
@@ -562,7 +565,7 @@ class Scanner:
     def files(self) -> Iterator[FileRange]:
         """Each file as a whole, in order."""
         for number, path in enumerate(self.dataset.paths):
-            # a store would be asked for the size
+            # known without a request to the store
             shard = self.dataset.shards.get(path) if isinstance(path, RemotePath) else None
             yield FileRange(
                 path=path,

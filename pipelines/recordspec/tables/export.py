@@ -198,7 +198,7 @@ def _cleaned_up(paths: Sequence[Location]) -> Iterator[None]:
 
 
 def _delete_objects(paths: Iterable[Location]) -> None:
-    """Deletes objects of a store, as far as it allows. Of this machine, a folder as a whole is deleted."""
+    """Deletes objects of a store. Ignores errors, and local files: their folder is deleted as a whole."""
 
     def delete(path: RemotePath) -> None:
         with suppress(StoreError):
@@ -217,7 +217,7 @@ class _WrittenPart:
         name: the name of the file of this attempt; in a store, the SHA-256 of the object.
         rows, bytes: of the file.
         columns: the columns of the records so far.
-        is_complete: whether the file has all rows. In a store, it is written only then.
+        is_complete: whether the file has all rows. Otherwise it is not uploaded to a store.
         problem: why readers would find other rows in it.
         error: why it cannot be written.
     """
@@ -257,7 +257,7 @@ def _write_part(
             name = sha256_of(file)
             if is_final:
                 put_file(path, file, overwrite=True, sha256=name)
-            elif not upload(path, file, name):  # nor does a late attempt replace the final file
+            elif not upload(path, file, name):  # a late attempt must not replace the final file
                 hint = "remove its objects, and export again"
                 raise ConflictError(State(where=str(path), got="was written by another export", hint=hint))
     return _WrittenPart(
@@ -295,7 +295,8 @@ def _output_folder(out: Location, *, force: bool) -> Iterator[Location]:
             yield fresh
             sync_folder(fresh)
             _replaceable(out, force=force)  # again, since the export took time
-            old = fresh.with_name(f"{fresh.name}.replaced")  # `abandoned` does not find it
+            # a name that `abandoned` does not match: the next export must not delete it
+            old = fresh.with_name(f"{fresh.name}.replaced")
             if not os.path.lexists(target):
                 fresh.rename(target)
             elif not exchange(fresh, target):
